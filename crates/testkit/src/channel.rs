@@ -105,6 +105,25 @@ impl RecordingChannel {
         std::mem::take(&mut self.state().accepted)
     }
 
+    /// Rejects all messages with this reason.
+    pub fn deny(&self, reason: &'static str) {
+        self.reply(move |_| SendReply::deny(reason));
+    }
+
+    /// Gives messages whose key contains this text this reply, and accepts the others.
+    pub fn reply_to_key(&self, text: &'static str, reply: SendReply) {
+        self.reply(move |message| match message.key.contains(text) {
+            true => reply.clone(),
+            false => SendReply::Accept,
+        });
+    }
+
+    /// Returns the ids of the accepted messages.
+    pub fn ids(&self) -> Vec<String> {
+        let state = self.state();
+        state.accepted.iter().map(|m| m.id.clone()).collect()
+    }
+
     /// Returns the bodies of the accepted messages.
     pub fn bodies(&self) -> Vec<String> {
         let state = self.state();

@@ -5,7 +5,7 @@ use antumbra_testkit::SQS_LIMITS;
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, Fakes};
-use crate::stream::{Record, event_of};
+use crate::stream::Record;
 
 fn rule(name: &str, queue: &str) -> Value {
     json!({ "name": name, "to": { "sqs": { "queue": queue } } })
@@ -20,7 +20,7 @@ fn devices(count: usize) -> Vec<Record> {
 async fn distinct_keys_take_a_call_for_every_ten() {
     for count in [1, 9, 10, 11, 25, 100, 1000] {
         let bench = Bench::new(&[rule("a", "a"), rule("b", "b.fifo")]);
-        let handled = bench.handle(&event_of(&devices(count))).await;
+        let handled = bench.handle_records(&devices(count)).await;
         assert_eq!((handled.records, handled.matched), (count, count));
         assert_eq!((handled.sent, handled.retried), (2 * count, 0));
         for queue in ["sqs a", "sqs b.fifo"] {
@@ -39,7 +39,7 @@ async fn registrations_fill_the_calls_of_their_queue_together() {
         rule("b", "shared"),
         rule("c", "shared"),
     ]);
-    bench.handle(&event_of(&devices(20))).await;
+    bench.handle_records(&devices(20)).await;
     let calls = bench.at("sqs shared").calls();
     assert_eq!(calls.iter().map(Vec::len).collect::<Vec<_>>(), [10; 6]);
 }
@@ -48,7 +48,7 @@ async fn registrations_fill_the_calls_of_their_queue_together() {
 async fn changes_of_one_key_go_one_by_one() {
     let bench = Bench::new(&[rule("a", "a")]);
     let records: Vec<_> = (0..12).map(|n| Record::small("lamp", n)).collect();
-    bench.handle(&event_of(&records)).await;
+    bench.handle_records(&records).await;
     let calls = bench.at("sqs a").calls();
     assert_eq!(calls.iter().map(Vec::len).collect::<Vec<_>>(), [1; 12]);
     let expected: Vec<Value> = (1..13).map(Value::from).collect();
@@ -75,7 +75,7 @@ async fn bytes_split_a_batch_where_they_must_and_nowhere_else() {
             ..SQS_LIMITS
         });
         let bench = Bench::on(fakes, &[rule("a", "a")]);
-        assert_eq!(bench.handle(&event_of(&records)).await.sent, sizes.len());
+        assert_eq!(bench.handle_records(&records).await.sent, sizes.len());
         let calls = bench.at("sqs a").calls();
         for pair in calls.windows(2) {
             let bytes: usize = pair[0].iter().map(Message::bytes).sum();

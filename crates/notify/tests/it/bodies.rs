@@ -1,13 +1,13 @@
 //! Bodies of notifications, and their attributes and options.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_service::notifications::{ChannelLimits, Message};
 use antumbra_testkit::SQS_LIMITS;
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, Fakes, body};
-use crate::stream::{Record, event_of};
+use crate::stream::Record;
 
 /// A rule that sends everything to a queue.
 fn whole(parts: &[&str]) -> Value {
@@ -16,7 +16,7 @@ fn whole(parts: &[&str]) -> Value {
 
 async fn sent(rule: Value, records: &[Record]) -> Vec<Value> {
     let bench = Bench::new(&[rule]);
-    let handled = bench.handle(&event_of(records)).await;
+    let handled = bench.handle_records(records).await;
     assert_eq!((handled.undeliverable, handled.resume_at), (0, None));
     bench.at("sqs a").json()
 }
@@ -34,7 +34,7 @@ async fn within(message_bytes: usize, parts: &[&str]) -> Message {
         ..SQS_LIMITS
     });
     let bench = Bench::on(fakes, &[whole(parts)]);
-    bench.handle(&event_of(&[large()])).await;
+    bench.handle_records(&[large()]).await;
     bench.at("sqs a").accepted().pop().unwrap()
 }
 
@@ -42,25 +42,11 @@ async fn within(message_bytes: usize, parts: &[&str]) -> Message {
 async fn old_then_new_then_diff_are_left_out_where_they_do_not_fit() {
     let diff = json!({ "added": {}, "removed": {},
                        "updated": { "/n": { "old": 1, "new": 2 } } });
+    let all = &["old", "new", "diff"][..];
     for (limit, parts, kept, truncated) in [
-        (
-            10_000,
-            &["old", "new", "diff"][..],
-            &["old", "new", "diff"][..],
-            None,
-        ),
-        (
-            5_000,
-            &["old", "new", "diff"],
-            &["new", "diff"],
-            Some(json!(["old"])),
-        ),
-        (
-            2_000,
-            &["old", "new", "diff"],
-            &["diff"],
-            Some(json!(["old", "new"])),
-        ),
+        (10_000, all, all, None),
+        (5_000, all, &["new", "diff"], Some(json!(["old"]))),
+        (2_000, all, &["diff"], Some(json!(["old", "new"]))),
         (5_000, &["new", "diff"], &["new", "diff"], None),
         (2_000, &["new", "diff"], &["diff"], Some(json!(["new"]))),
         (2_000, &["old"], &[], Some(json!(["old"]))),
@@ -68,16 +54,10 @@ async fn old_then_new_then_diff_are_left_out_where_they_do_not_fit() {
     ] {
         let message = within(limit, parts).await;
         let body = body(&message);
-        let has: Vec<_> = ["old", "new", "diff"]
-            .into_iter()
-            .filter(|part| body.get(part).is_some())
-            .collect();
-        assert_eq!(has, kept, "{limit} {parts:?}");
-        assert_eq!(
-            body.get("truncated"),
-            truncated.as_ref(),
-            "{limit} {parts:?}"
-        );
+        let has = all.iter().filter(|part| body.get(part).is_some());
+        assert!(has.eq(kept), "{limit} {parts:?}");
+        let left_out = body.get("truncated");
+        assert_eq!(left_out, truncated.as_ref(), "{limit} {parts:?}");
         assert_eq!(
             (&body["version"], &body["previousVersion"]),
             (&json!(5), &json!(4))
@@ -145,28 +125,23 @@ async fn inserts_and_removals_have_one_document() {
     let mut expire = Record::small("lamp", 2);
     (expire.new, expire.expired) = (None, true);
     let bodies = sent(whole(&["old", "new"]), &[insert, remove, expire]).await;
-    let seen: Vec<_> = bodies
+    let names = [
+        "operation",
+        "old",
+        "new",
+        "version",
+        "previousVersion",
+        "expired",
+    ];
+    let seen = bodies
         .iter()
-        .map(|body| {
-            let at = |name: &str| body.get(name).cloned().unwrap_or(Value::Null);
-            json!([
-                at("operation"),
-                at("old"),
-                at("new"),
-                at("version"),
-                at("previousVersion"),
-                at("expired")
-            ])
-        })
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            json!(["insert", null, { "n": 1 }, 1, null, null]),
-            json!(["remove", { "n": 1 }, null, 1, 1, null]),
-            json!(["remove", { "n": 2 }, null, 2, 2, true]),
-        ]
-    );
+        .map(|body| json!(names.map(|name| body.get(name))));
+    let expected = [
+        json!(["insert", null, { "n": 1 }, 1, null, null]),
+        json!(["remove", { "n": 1 }, null, 1, 1, null]),
+        json!(["remove", { "n": 2 }, null, 2, 2, true]),
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
 
 /// Only the DynamoDB service itself expires items; its name alone in the identity is not enough.
@@ -185,84 +160,54 @@ async fn a_removal_by_another_principal_is_not_an_expiry() {
         record["userIdentity"] = identity;
         bench.handle(&crate::stream::event([record])).await;
     }
-    assert_eq!(
-        bench.at("sqs a").json_at("/expired"),
-        [json!(null), json!(null), json!(null), json!(null)]
-    );
+    let expired = bench.at("sqs a").json_at("/expired");
+    assert_eq!(expired, vec![Value::Null; 4]);
 }
 
 #[tokio::test]
 async fn a_combined_item_is_notified_by_changed_document() {
-    let item = |version: u64, reported: Value, desired: Value| {
+    // Documents of the item before and after; `-` where there is none.
+    let item = |version: u64, documents: &str| {
         let mut item = json!({ "version": version, "timestamp": 1 });
-        for (name, document) in [("reported", reported), ("desired", desired)] {
-            if !document.is_null() {
-                item[name] = document;
+        for (name, n) in ["reported", "desired"]
+            .into_iter()
+            .zip(documents.split(' '))
+        {
+            if n != "-" {
+                item[name] = json!({ "n": n });
             }
         }
-        Some(item)
+        (documents != "none").then_some(item)
     };
-    let (a, b) = (json!({ "n": 1 }), json!({ "n": 2 }));
-    let none = Value::Null;
     for (old, new, expected) in [
-        (
-            item(1, a.clone(), a.clone()),
-            item(2, b.clone(), a.clone()),
-            &["reported"][..],
-        ),
-        (
-            item(1, a.clone(), a.clone()),
-            item(2, a.clone(), b.clone()),
-            &["desired"],
-        ),
-        (
-            item(1, a.clone(), a.clone()),
-            item(2, b.clone(), b.clone()),
-            &["reported", "desired"],
-        ),
-        (
-            item(1, a.clone(), a.clone()),
-            item(2, a.clone(), a.clone()),
-            &[],
-        ),
-        (
-            item(1, a.clone(), none.clone()),
-            item(2, a.clone(), b.clone()),
-            &["desired"],
-        ),
-        (
-            item(1, a.clone(), b.clone()),
-            item(2, none.clone(), b.clone()),
-            &["reported"],
-        ),
-        (None, item(1, a.clone(), none.clone()), &["reported"]),
-        (
-            None,
-            item(1, a.clone(), b.clone()),
-            &["reported", "desired"],
-        ),
-        (item(1, none.clone(), b.clone()), None, &["desired"]),
+        ("a a", "b a", &["reported"][..]),
+        ("a a", "a b", &["desired"]),
+        ("a a", "b b", &["reported", "desired"]),
+        ("a a", "a a", &[]),
+        ("a -", "a b", &["desired"]),
+        ("a b", "- b", &["reported"]),
+        ("none", "a -", &["reported"]),
+        ("none", "a b", &["reported", "desired"]),
+        ("- b", "none", &["desired"]),
     ] {
+        let (old, new) = (item(1, old), item(2, new));
         let record = Record {
             old: old.clone(),
             new: new.clone(),
             ..Record::new("DS#lamp", "DSC#main", 7)
         };
         let bodies = sent(whole(&["old", "new"]), &[record]).await;
-        let states: Vec<_> = bodies
+        let states = bodies
             .iter()
-            .map(|body| body["shadow"]["state"].as_str().unwrap())
-            .collect();
+            .map(|body| body["shadow"]["state"].as_str().unwrap());
+        let states: Vec<_> = states.collect();
         assert_eq!(states, expected, "{old:?} {new:?}");
         for (body, state) in bodies.iter().zip(states) {
             let of = |item: &Option<Value>| item.as_ref().and_then(|item| item.get(state)).cloned();
-            assert_eq!(
-                (body.get("old").cloned(), body.get("new").cloned()),
-                (of(&old), of(&new))
-            );
+            assert_eq!(body.get("old").cloned(), of(&old));
+            assert_eq!(body.get("new").cloned(), of(&new));
         }
-        let ids: std::collections::BTreeSet<_> =
-            bodies.iter().map(|body| body["id"].to_string()).collect();
+        let ids: BTreeSet<_> = bodies.iter().map(|body| body["id"].to_string()).collect();
         assert_eq!(ids.len(), expected.len(), "an id each");
     }
 }
@@ -312,55 +257,35 @@ async fn each_target_gets_its_attributes_and_options() {
     let mut sensor = Record::new("SENSOR#1", "STATE", 2);
     sensor.new = Some(json!({ "n": 1 }));
     bench
-        .handle(&event_of(&[Record::small("house/1", 1), sensor]))
+        .handle_records(&[Record::small("house/1", 1), sensor])
         .await;
     let only = |address: &str| bench.at(address).accepted().swap_remove(0);
-    let attributes = |message: &Message| -> BTreeMap<String, String> {
-        message.attributes.iter().cloned().collect()
+    let assert_attributes = |message: &Message, expected: &[(&str, &str)]| {
+        let attributes = message.attributes.iter();
+        let attributes = attributes.map(|(name, value)| (&**name, &**value));
+        let expected: BTreeMap<_, _> = expected.iter().copied().collect();
+        assert_eq!(attributes.collect::<BTreeMap<_, _>>(), expected);
     };
-    let expected = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
-        list.iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
-    };
+    let common = [
+        ("state", "reported"),
+        ("operation", "modify"),
+        ("shadow", "house/1"),
+    ];
     let queue = only("sqs a");
     assert_eq!(queue.delay_seconds, Some(5));
-    assert_eq!(
-        attributes(&queue),
-        expected(&[
-            ("registration", "q"),
-            ("state", "reported"),
-            ("operation", "modify"),
-            ("shadow", "house/1"),
-            ("severity", "high")
-        ])
-    );
+    let own = [("registration", "q"), ("severity", "high")];
+    assert_attributes(&queue, &[&own[..], &common[..]].concat());
     let alarms = only("sns alarms.fifo");
     assert_eq!(alarms.subject.as_deref(), Some("Alarm"));
-    assert_eq!(
-        attributes(&alarms),
-        expected(&[
-            ("registration", "t"),
-            ("state", "reported"),
-            ("operation", "modify"),
-            ("shadow", "house/1"),
-            ("a", "b")
-        ])
-    );
+    let own = [("registration", "t"), ("a", "b")];
+    assert_attributes(&alarms, &[&own[..], &common[..]].concat());
     let mqtt = only("mqtt");
-    assert_eq!(
-        (mqtt.topic.as_deref(), mqtt.qos),
-        (Some("x/reported/modify/house%2F1/main"), 0)
-    );
-    assert_eq!(
-        only("eventbridge audit").detail_type.as_deref(),
-        Some("Lamp Changed")
-    );
+    let topic = "x/reported/modify/house%2F1/main";
+    assert_eq!((mqtt.topic.as_deref(), mqtt.qos), (Some(topic), 0));
+    let audit = only("eventbridge audit");
+    assert_eq!(audit.detail_type.as_deref(), Some("Lamp Changed"));
     let sensor = bench.at("sqs a").accepted().swap_remove(1);
-    assert_eq!(
-        attributes(&sensor),
-        expected(&[("registration", "s"), ("operation", "insert")])
-    );
+    assert_attributes(&sensor, &[("registration", "s"), ("operation", "insert")]);
     // Group and deduplication id of FIFO queues and topics are made of these two.
     for message in [queue, alarms, mqtt] {
         assert_eq!(message.key, "DS#house/1#DSR#main");
@@ -373,28 +298,15 @@ async fn ids_are_stable_and_unique_per_registration_and_change() {
     let rule = |name: &str| json!({ "name": name, "to": { "sqs": { "queue": "a" } } });
     let ids = async |names: [&str; 2], records: &[Record]| {
         let bench = Bench::new(&names.map(rule));
-        bench.handle(&event_of(records)).await;
-        let all = bench.at("sqs a").json();
-        all.iter()
-            .map(|body| body["id"].to_string())
-            .collect::<std::collections::BTreeSet<_>>()
+        bench.handle_records(records).await;
+        BTreeSet::from_iter(bench.at("sqs a").ids())
     };
-    let records = [
-        Record::small("a", 1),
-        Record::small("a", 2),
-        Record::small("b", 3),
-    ];
+    let records = [("a", 1), ("a", 2), ("b", 3)].map(|(id, sequence)| Record::small(id, sequence));
     let first = ids(["x", "y"], &records).await;
     assert_eq!(first.len(), 6);
-    assert_eq!(
-        ids(["y", "x"], &records).await,
-        first,
-        "in another order, after a restart"
-    );
-    assert!(
-        ids(["x", "y"], &records[1..]).await.is_subset(&first),
-        "in another batch"
-    );
+    // In another order, after a restart; and in another batch.
+    assert_eq!(ids(["y", "x"], &records).await, first);
+    assert!(ids(["x", "y"], &records[1..]).await.is_subset(&first));
     assert!(ids(["z", "w"], &records).await.is_disjoint(&first));
 }
 
@@ -408,10 +320,10 @@ async fn disabled_registrations_and_changes_of_timestamps_only_send_nothing() {
     let document =
         |n: u32, timestamp: u64| json!({ "temp": { "value": n, "timestamp": timestamp } });
     let handled = bench
-        .handle(&event_of(&[
+        .handle_records(&[
             Record::reported("lamp", 1, document(1, 1), document(1, 2)),
             Record::reported("lamp", 2, document(1, 2), document(2, 3)),
-        ]))
+        ])
         .await;
     assert_eq!((handled.records, handled.matched, handled.sent), (2, 1, 1));
     assert_eq!(bench.at("sqs a").json_at("/version"), [3]);
@@ -428,7 +340,7 @@ async fn a_first_report_that_is_too_large_for_its_target_arrives_without_its_con
     let mut record = large();
     record.old = None;
     record.new = Some(json!({ "version": 1, "reported": { "text": "x".repeat(300_000) } }));
-    let handled = bench.handle(&event_of(&[record])).await;
+    let handled = bench.handle_records(&[record]).await;
     assert_eq!((handled.sent, handled.undeliverable), (1, 0));
     let body = &bench.at("sqs a").json()[0];
     assert_eq!(body["truncated"], json!(["new", "diff"]));

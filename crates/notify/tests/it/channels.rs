@@ -15,6 +15,8 @@ use antumbra_testkit::suspensions::MemorySuspensions;
 use antumbra_wire::events::sqs::QueueMessage;
 use serde_json::{Value, json};
 
+use crate::stream::{Record, event_of};
+
 pub(crate) fn body(message: &Message) -> Value {
     serde_json::from_str(&message.body).unwrap()
 }
@@ -171,6 +173,10 @@ impl Bench {
         self.handle_within(event, TIME).await
     }
 
+    pub(crate) async fn handle_records(&self, records: &[Record]) -> BatchSummary {
+        self.handle(&event_of(records)).await
+    }
+
     pub(crate) async fn handle_within(&self, event: &[u8], time: Duration) -> BatchSummary {
         let deadline = self.clock.now().after(time);
         self.listener.handle(event, deadline).await.unwrap()
@@ -186,4 +192,12 @@ impl Bench {
 
 pub(crate) fn clock() -> ManualClock {
     ManualClock::new(Timestamp::parse("2026-01-31T12:00:00Z").unwrap())
+}
+
+/// Asserts that the shard goes on after this many notifications.
+#[track_caller]
+pub(crate) fn assert_done(handled: &BatchSummary, sent: usize, undeliverable: usize) {
+    let counts = (handled.sent, handled.undeliverable);
+    assert_eq!(counts, (sent, undeliverable), "{handled:?}");
+    assert_eq!(handled.resume_at, None);
 }

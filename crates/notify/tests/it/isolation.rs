@@ -4,8 +4,8 @@ use antumbra_service::notifications::ChannelLimits;
 use antumbra_testkit::{SQS_LIMITS, SendReply};
 use serde_json::{Value, json};
 
-use crate::channels::{Bench, Fakes};
-use crate::stream::{ARN, Record, event, event_id, event_of, sequence_number};
+use crate::channels::{Bench, Fakes, assert_done};
+use crate::stream::{ARN, Record, event, event_id, sequence_number, without};
 
 fn to_queue(name: &str) -> Value {
     json!({ "name": name, "to": { "sqs": { "queue": name } } })
@@ -32,39 +32,31 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
         json!({ "name": "forbidden", "to": { "sns": { "topic": topic } } }),
         to_queue("fine"),
     ]);
-    bench
-        .at("sqs missing")
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
-    bench
-        .at("sns forbidden")
-        .reply(|_| SendReply::deny("AccessDenied"));
+    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.at("snsforbidden").deny("AccessDenied");
 
-    let handled = bench.handle(&event_of(&changes())).await;
+    let handled = bench.handle_records(&changes()).await;
     assert_eq!(
         (handled.sent, handled.undeliverable, handled.retried),
         (20, 40, 0)
     );
     assert_eq!(handled.resume_at, None, "the shard goes on");
-    let in_order: Vec<Value> = (0..5)
-        .flat_map(|device| (0..4).map(move |n| json!(device + 5 * n + 1)))
-        .collect();
+    let in_order = (0..5).flat_map(|device| (0..4).map(move |n| device + 5 * n + 1));
     let mut by_device = bench.at("sqs fine").json();
     by_device.sort_by_key(|body| body["key"].to_string());
-    let versions: Vec<Value> = by_device
+    let versions = by_device
         .iter()
-        .map(|body| body["version"].clone())
-        .collect();
-    assert_eq!(versions, in_order);
+        .map(|body| body["version"].as_u64().unwrap());
+    assert!(versions.eq(in_order));
 
     let undeliverable = bench.undeliverable();
-    for (registration, reason) in [
+    let reasons = [
         ("missing", "QueueDoesNotExist"),
         ("forbidden", "AccessDenied"),
-    ] {
-        let its: Vec<_> = undeliverable
-            .iter()
-            .filter(|body| body["registration"] == registration)
-            .collect();
+    ];
+    for (registration, reason) in reasons {
+        let mut its = undeliverable.clone();
+        its.retain(|body| body["registration"] == registration);
         assert_eq!(its.len(), 20, "{registration}");
         for body in its {
             assert_eq!(body["reason"], reason);
@@ -80,19 +72,13 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
 #[tokio::test]
 async fn one_rejected_message_does_not_affect_its_batch() {
     let bench = Bench::new(&[to_queue("a")]);
-    bench.at("sqs a").reply(|message| match &message.key {
-        key if key.contains("device-3") => SendReply::deny("InvalidMessageContents"),
-        _ => SendReply::Accept,
-    });
-    let handled = bench.handle(&event_of(&changes())).await;
-    assert_eq!((handled.sent, handled.undeliverable), (16, 4));
-    assert_eq!(handled.resume_at, None);
-    assert!(
-        bench
-            .undeliverable()
-            .iter()
-            .all(|body| body["key"] == "DS#device-3#DSR#main")
-    );
+    bench
+        .at("sqsa")
+        .reply_to_key("device-3", SendReply::deny("InvalidMessageContents"));
+    let handled = bench.handle_records(&changes()).await;
+    assert_done(&handled, 16, 4);
+    let keys = bench.fakes.undeliverable.json_at("/key");
+    assert_eq!(keys, ["DS#device-3#DSR#main"; 4]);
 }
 
 #[tokio::test]
@@ -102,8 +88,7 @@ async fn a_record_that_does_not_decode_is_undeliverable_by_its_position() {
     records[7]["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": "seven" } } });
     let handled = bench.handle(&event(records)).await;
     assert_eq!((handled.records, handled.matched), (20, 19));
-    assert_eq!((handled.sent, handled.undeliverable), (19, 1));
-    assert_eq!(handled.resume_at, None);
+    assert_done(&handled, 19, 1);
     let undeliverable = bench.undeliverable();
     let reason = undeliverable[0]["reason"].as_str().unwrap();
     assert!(
@@ -139,23 +124,14 @@ async fn a_notification_too_large_even_without_its_parts_is_undeliverable() {
     let mut records = changes();
     let long = "long ".repeat(200);
     records[4].new.as_mut().unwrap()["clientToken"] = json!(long);
-    let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!(
-        (handled.sent, handled.undeliverable, handled.resume_at),
-        (39, 1, None)
-    );
+    let handled = bench.handle_records(&records).await;
+    assert_done(&handled, 39, 1);
     assert_eq!(bench.at("sqs large").accepted().len(), 20);
-    let of_device: Vec<_> = bench
-        .at("sqs small")
-        .json()
-        .into_iter()
-        .filter(|body| body["shadow"]["id"] == "device-4")
-        .collect();
-    let versions: Vec<_> = of_device
-        .iter()
-        .map(|body| body["version"].as_u64().unwrap())
-        .collect();
-    assert_eq!(versions, [10, 15, 20], "those after it arrive");
+    // Those after it arrive.
+    let mut of_device = bench.at("sqs small").json();
+    of_device.retain(|body| body["shadow"]["id"] == "device-4");
+    let versions: Vec<_> = of_device.iter().map(|body| &body["version"]).collect();
+    assert_eq!(versions, [10, 15, 20]);
 
     let undeliverable = &bench.undeliverable()[0];
     assert_eq!(undeliverable["registration"], "small");
@@ -182,72 +158,36 @@ async fn a_topic_that_cannot_be_made_is_undeliverable_with_the_notification() {
         Record::small(&long, 2),
         Record::small("fan", 3),
     ];
-    let handled = bench.handle(&event_of(&records)).await;
-    assert_eq!(
-        (handled.sent, handled.undeliverable, handled.resume_at),
-        (2, 2, None)
-    );
-    let topics: Vec<_> = bench
-        .at("mqtt")
-        .accepted()
-        .into_iter()
-        .map(|message| message.topic)
-        .collect();
-    assert_eq!(
-        topics,
-        [
-            Some("changes/lamp".to_owned()),
-            Some("changes/fan".to_owned())
-        ]
-    );
+    let handled = bench.handle_records(&records).await;
+    assert_done(&handled, 2, 2);
+    let sent = bench.at("mqtt").accepted();
+    let topics = sent.iter().map(|message| message.topic.as_deref());
+    assert!(topics.eq([Some("changes/lamp"), Some("changes/fan")]));
+    let long_key = format!("DS#{long}#DSR#main");
     let undeliverable = bench.undeliverable();
     for (body, (key, reason)) in undeliverable.iter().zip([
-        (
-            "SENSOR#1#STATE".to_owned(),
-            "the topic needs the id of a shadow",
-        ),
-        (
-            format!("DS#{long}#DSR#main"),
-            "the topic has 308 bytes, the limit is 256",
-        ),
+        ("SENSOR#1#STATE", "the topic needs the id of a shadow"),
+        (&long_key, "the topic has 308 bytes, the limit is 256"),
     ]) {
-        assert_eq!(body["notification"]["key"], key);
-        assert_eq!(body["key"], key);
-        assert!(
-            body["reason"].as_str().unwrap().starts_with(reason),
-            "{body}"
+        assert_eq!(
+            (&body["notification"]["key"], &body["key"]),
+            (&json!(key), &json!(key))
         );
+        let actual = body["reason"].as_str().unwrap();
+        assert!(actual.starts_with(reason), "{body}");
     }
 }
 
 #[tokio::test]
 async fn a_record_without_the_image_it_needs_is_undeliverable() {
     let bench = Bench::new(&[to_queue("a")]);
-    let mut keys_only = Record::small("lamp", 0).json();
-    keys_only["dynamodb"]
-        .as_object_mut()
-        .unwrap()
-        .remove("NewImage");
-    keys_only["dynamodb"]
-        .as_object_mut()
-        .unwrap()
-        .remove("OldImage");
-    let mut new_only = Record::small("lamp", 1).json();
-    new_only["dynamodb"]
-        .as_object_mut()
-        .unwrap()
-        .remove("OldImage");
+    let lamp = |sequence| Record::small("lamp", sequence);
+    let keys_only = without(&lamp(0), &["OldImage", "NewImage"]);
+    let new_only = without(&lamp(1), &["OldImage"]);
     let handled = bench
-        .handle(&event([
-            keys_only,
-            new_only,
-            Record::small("lamp", 2).json(),
-        ]))
+        .handle(&event([keys_only, new_only, lamp(2).json()]))
         .await;
-    assert_eq!(
-        (handled.sent, handled.undeliverable, handled.resume_at),
-        (1, 2, None)
-    );
+    assert_done(&handled, 1, 2);
     for body in bench.undeliverable() {
         assert_eq!(body["reason"], "the record has no old image");
         assert_eq!(body["key"], "DS#lamp#DSR#main");
@@ -257,44 +197,30 @@ async fn a_record_without_the_image_it_needs_is_undeliverable() {
 #[tokio::test]
 async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
-    bench.at("sqs missing").reply(|message| match &message.key {
-        key if key.contains("device-2") => SendReply::deny("QueueDoesNotExist"),
-        _ => SendReply::Accept,
-    });
+    bench
+        .at("sqsmissing")
+        .reply_to_key("device-2", SendReply::deny("QueueDoesNotExist"));
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let records = changes();
-    let handled = bench.handle(&event_of(&records)).await;
+    let handled = bench.handle_records(&records).await;
     assert_eq!((handled.sent, handled.undeliverable), (36, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(2)));
-    let tried: Vec<String> = bench.fakes.undeliverable.calls()[0]
-        .iter()
-        .map(|message| message.id.clone())
-        .collect();
+    let tried = bench.fakes.undeliverable.calls().remove(0).into_iter();
+    let tried: Vec<String> = tried.map(|message| message.id).collect();
 
     bench.fakes.undeliverable.reply(|_| SendReply::Accept);
-    let handled = bench.handle(&event_of(&records[2..])).await;
+    let handled = bench.handle_records(&records[2..]).await;
     assert_eq!((handled.undeliverable, handled.resume_at), (4, None));
-    let undeliverable: Vec<String> = bench
-        .fakes
-        .undeliverable
-        .accepted()
-        .into_iter()
-        .map(|message| message.id)
-        .collect();
-    assert_eq!(undeliverable, tried, "the same ids, however often");
+    // The same ids, however often.
+    assert_eq!(bench.fakes.undeliverable.ids(), tried);
 }
 
 #[tokio::test]
 async fn no_record_is_lost_if_the_undeliverable_queue_rejects_messages() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
-    bench
-        .at("sqs missing")
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
-    bench
-        .fakes
-        .undeliverable
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
-    let handled = bench.handle(&event_of(&changes())).await;
+    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.fakes.undeliverable.deny("QueueDoesNotExist");
+    let handled = bench.handle_records(&changes()).await;
     assert_eq!((handled.sent, handled.undeliverable), (20, 0));
     assert_eq!(handled.resume_at, Some(sequence_number(0)));
 }
@@ -316,19 +242,13 @@ async fn the_lowest_of_all_failures_is_reported() {
     for (not_stored, unsent) in [("device-1", "device-3"), ("device-3", "device-1")] {
         let bench = Bench::new(&[to_queue("missing"), to_queue("slow")]);
         bench
-            .at("sqs missing")
-            .reply(move |message| match &message.key {
-                key if key.contains(not_stored) => SendReply::deny("QueueDoesNotExist"),
-                _ => SendReply::Accept,
-            });
+            .at("sqsmissing")
+            .reply_to_key(not_stored, SendReply::deny("QueueDoesNotExist"));
         bench
-            .at("sqs slow")
-            .reply(move |message| match &message.key {
-                key if key.contains(unsent) => SendReply::Throttle,
-                _ => SendReply::Accept,
-            });
+            .at("sqsslow")
+            .reply_to_key(unsent, SendReply::Throttle);
         bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
-        let handled = bench.handle(&event_of(&changes())).await;
+        let handled = bench.handle_records(&changes()).await;
         assert_eq!(
             handled.resume_at,
             Some(sequence_number(1)),
@@ -343,12 +263,10 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     let fakes = Fakes::default();
     fakes.undeliverable.set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("missing")]);
-    bench
-        .at("sqs missing")
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
+    bench.at("sqsmissing").deny("QueueDoesNotExist");
     let large = json!({ "text": "x".repeat(5000) });
     let handled = bench
-        .handle(&event_of(&[Record::reported("lamp", 9, json!({}), large)]))
+        .handle_records(&[Record::reported("lamp", 9, json!({}), large)])
         .await;
     assert_eq!((handled.undeliverable, handled.resume_at), (1, None));
     let undeliverable = &bench.undeliverable()[0];
@@ -364,9 +282,7 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
 #[tokio::test]
 async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position() {
     let bench = Bench::new(&[to_queue("missing")]);
-    bench
-        .at("sqs missing")
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
+    bench.at("sqsmissing").deny("QueueDoesNotExist");
     bench
         .fakes
         .undeliverable
@@ -377,7 +293,7 @@ async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position
     let mut records = changes();
     let large = json!({ "text": "x".repeat(5000) });
     records[3] = Record::reported("device-3", 3, json!({}), large);
-    let handled = bench.handle(&event_of(&records)).await;
+    let handled = bench.handle_records(&records).await;
     assert_eq!((handled.undeliverable, handled.resume_at), (20, None));
     let undeliverable = bench.undeliverable();
     let short = undeliverable
@@ -393,20 +309,10 @@ async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position
 async fn ids_of_undeliverable_messages_are_unique() {
     let undeliverable_ids = async |records: Vec<Value>| {
         let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
-        bench
-            .at("sqs missing")
-            .reply(|_| SendReply::deny("QueueDoesNotExist"));
-        bench
-            .at("sqs gone")
-            .reply(|_| SendReply::deny("QueueDoesNotExist"));
+        bench.at("sqsmissing").deny("QueueDoesNotExist");
+        bench.at("sqsgone").deny("QueueDoesNotExist");
         bench.handle(&event(records)).await;
-        let mut ids: Vec<String> = bench
-            .fakes
-            .undeliverable
-            .accepted()
-            .into_iter()
-            .map(|message| message.id)
-            .collect();
+        let mut ids = bench.fakes.undeliverable.ids();
         ids.sort();
         ids
     };
@@ -415,18 +321,11 @@ async fn ids_of_undeliverable_messages_are_unique() {
         record["dynamodb"]["NewImage"]["reported"] = json!({ "N": "seven" });
         record
     };
-    let without = |sequence: u64| {
-        let mut record = Record::small("lamp", sequence).json();
-        record["dynamodb"]
-            .as_object_mut()
-            .unwrap()
-            .remove("OldImage");
-        record
-    };
+    let incomplete = |sequence| without(&Record::small("lamp", sequence), &["OldImage"]);
     let refused = |sequence: u64| Record::small("lamp", sequence).json();
-    let first = undeliverable_ids(vec![broken(1), without(2), refused(3)]).await;
-    let again = undeliverable_ids(vec![refused(0), broken(1), without(2), refused(3)]).await;
-    let second = undeliverable_ids(vec![broken(4), without(5), refused(6)]).await;
+    let first = undeliverable_ids(vec![broken(1), incomplete(2), refused(3)]).await;
+    let again = undeliverable_ids(vec![refused(0), broken(1), incomplete(2), refused(3)]).await;
+    let second = undeliverable_ids(vec![broken(4), incomplete(5), refused(6)]).await;
     assert_eq!((first.len(), again.len(), second.len()), (4, 6, 4));
     assert!(first.iter().all(|id| again.contains(id)), "stable");
     assert!(second.iter().all(|id| !again.contains(id)), "no other's");

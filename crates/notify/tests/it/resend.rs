@@ -7,7 +7,7 @@ use antumbra_testkit::{SQS_LIMITS, SendReply};
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, Fakes, TIME, registrations};
-use crate::stream::{Record, event_of};
+use crate::stream::Record;
 
 fn to_queue(queue: &str) -> Value {
     let attributes = json!({ "team": "alerts" });
@@ -24,7 +24,7 @@ async fn undeliverable(
     bench
         .at(address)
         .reply(|_| SendReply::deny("QueueDoesNotExist"));
-    let handled = bench.handle(&event_of(&[Record::small("lamp", 1)])).await;
+    let handled = bench.handle_records(&[Record::small("lamp", 1)]).await;
     assert_eq!((handled.sent, handled.undeliverable), (0, 1));
     // The bytes themselves: a value would sort the members.
     let body = bench.fakes.undeliverable.accepted()[0].body.clone();

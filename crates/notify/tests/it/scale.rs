@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::channels::Bench;
-use crate::stream::{Record, event_of};
+use crate::stream::Record;
 
 #[tokio::test]
 async fn ten_thousand_registrations_find_their_changes() {
@@ -34,7 +34,7 @@ async fn ten_thousand_registrations_find_their_changes() {
         })
         .chain([Record::small("house-0#room-1#lamp", 7)])
         .collect();
-    let handled = bench.handle(&event_of(&records)).await;
+    let handled = bench.handle_records(&records).await;
     assert_eq!((handled.records, handled.matched, handled.sent), (8, 6, 6));
     let got = |queue: u64| {
         bench

@@ -7,8 +7,8 @@ use antumbra_service::shadows::{ShadowId, StoreError, StoredDocument, Version};
 use antumbra_shadow::{Document, State, Timestamp};
 use serde_json::{Value, json};
 
-use crate::channels::Bench;
-use crate::stream::{Record, event_of};
+use crate::channels::{Bench, assert_done};
+use crate::stream::Record;
 
 type Read = Result<Option<StoredDocument>, StoreError>;
 
@@ -96,7 +96,7 @@ async fn a_combined_item_is_notified_as_delta_and_documents() {
         new: Some(image(5, json!({"led": "on"}))),
         ..Record::new("DS#lamp", "DSC#light", 7)
     };
-    let handled = bench.handle(&event_of(&[record])).await;
+    let handled = bench.handle_records(&[record]).await;
     assert_eq!(
         (handled.matched, handled.sent, handled.undeliverable),
         (1, 2, 0)
@@ -149,7 +149,7 @@ async fn the_unchanged_document_of_a_shadow_is_read_once() {
             Some(json!({"led": "off"})),
         ),
     ];
-    let handled = bench.handle(&event_of(&records)).await;
+    let handled = bench.handle_records(&records).await;
     assert_eq!((handled.sent, handled.resume_at), (3, None));
     let lamp = ShadowId::new("lamp").unwrap();
     assert_eq!(*documents.reads.lock().unwrap(), [(lamp, State::Reported)]);
@@ -186,7 +186,7 @@ async fn two_records_of_one_write_are_notified_once() {
             Some(json!({"a": 2})),
         ),
     ];
-    let handled = bench.handle(&event_of(&records)).await;
+    let handled = bench.handle_records(&records).await;
     assert_eq!((handled.sent, handled.records), (1, 2));
     assert!(documents.reads.lock().unwrap().is_empty());
     let (topic, body) = notifications(&bench).remove(0);
@@ -227,7 +227,7 @@ async fn documents_of_the_event_are_preferred_to_the_table() {
             Some(json!({"a": 4})),
         ),
     ];
-    bench.handle(&event_of(&records)).await;
+    bench.handle_records(&records).await;
     assert!(documents.reads.lock().unwrap().is_empty());
     let notifications = notifications(&bench);
     let deltas: Vec<_> = notifications
@@ -242,13 +242,10 @@ async fn documents_of_the_event_are_preferred_to_the_table() {
 async fn a_deleted_shadow_is_not_notified_and_a_deleted_document_is() {
     let bench = Bench::new(&registrations()).with_reader(table(Ok(None)).reader());
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
-    let handled = bench.handle(&event_of(std::slice::from_ref(&gone))).await;
-    assert_eq!(
-        (handled.sent, handled.undeliverable, handled.resume_at),
-        (0, 0, None)
-    );
+    let handled = bench.handle_records(std::slice::from_ref(&gone)).await;
+    assert_done(&handled, 0, 0);
     let bench = Bench::new(&registrations()).with_reader(table(held(r#"{"a":1}"#, 3)).reader());
-    bench.handle(&event_of(&[gone])).await;
+    bench.handle_records(&[gone]).await;
     let notifications = notifications(&bench);
     assert_eq!(notifications[0].1["state"], json!({"a": 1}));
     assert_eq!(notifications[1].1["current"]["version"], 3);
@@ -263,7 +260,7 @@ async fn unreadable_documents_are_retried_or_undeliverable() {
     ] {
         let bench = Bench::new(&registrations()).with_reader(table(Err(error)).reader());
         let records = [Record::small("other", 9), record.clone()];
-        let handled = bench.handle(&event_of(&records)).await;
+        let handled = bench.handle_records(&records).await;
         assert!(handled.resume_at.is_some());
         assert_eq!((handled.sent, handled.undeliverable), (0, 0));
     }
@@ -272,7 +269,7 @@ async fn unreadable_documents_are_retried_or_undeliverable() {
         Bench::new(&registrations()).with_reader(never.reader()),
         Bench::new(&registrations()),
     ] {
-        let handled = bench.handle(&event_of(std::slice::from_ref(&record))).await;
+        let handled = bench.handle_records(std::slice::from_ref(&record)).await;
         assert_eq!((handled.resume_at, handled.undeliverable), (None, 2));
         assert_eq!(bench.undeliverable()[0]["registration"], "delta");
     }

@@ -50,7 +50,7 @@ async fn a_failing_target_is_suspended_after_five_invocations() {
     let calls = bench.at("sqs sick").calls().len();
 
     // From now on healthy targets get every message once, and the failing one is left alone.
-    let handled = bench.handle(&event_of(&records(6..12))).await;
+    let handled = bench.handle_records(&records(6..12)).await;
     assert_eq!((handled.resume_at, handled.spilled), (None, 6));
     assert_eq!((handled.suspended, handled.retried), (1, 0));
     assert_eq!(bench.at("sqs fine").json_at("/version").len(), 6);
@@ -61,7 +61,7 @@ async fn a_failing_target_is_suspended_after_five_invocations() {
 async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing_is_spilled() {
     let bench = bench();
     suspend(&bench, &event_of(&records(0..6))).await;
-    bench.handle(&event_of(&records(6..9))).await;
+    bench.handle_records(&records(6..9)).await;
     let failed = bench.drain().await;
     assert_eq!((failed.sent, failed.failed.len()), (0, 9), "it still fails");
     let calls = bench.at("sqs sick").calls().len();
@@ -71,7 +71,7 @@ async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing
     bench.clock.advance(Duration::from_secs(31));
     bench.at("sqs sick").reply(|_| SendReply::Accept);
     // A message of a key that waits must not overtake.
-    assert_eq!(bench.handle(&event_of(&records(9..10))).await.spilled, 1);
+    assert_eq!(bench.handle_records(&records(9..10)).await.spilled, 1);
     let drained = bench.drain().await;
     assert_eq!((drained.sent, drained.failed.len()), (10, 0));
     let mut by_device = bench.at("sqs sick").json();
@@ -84,7 +84,7 @@ async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing
     assert_eq!(versions, expected);
     assert_eq!(state(&bench), None);
     assert_eq!(bench.fakes.spill.suspensions.marks(), 0);
-    let handled = bench.handle(&event_of(&records(10..12))).await;
+    let handled = bench.handle_records(&records(10..12)).await;
     assert_eq!(
         (handled.sent, handled.spilled, handled.suspended),
         (4, 0, 0)
@@ -97,14 +97,13 @@ async fn while_one_key_waits_the_others_go_directly() {
     let bench = bench();
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.clock.advance(Duration::from_secs(31));
-    bench.at("sqs sick").reply(|message| match &message.key {
-        key if key.contains("device-1") => SendReply::Throttle,
-        _ => SendReply::Accept,
-    });
+    bench
+        .at("sqssick")
+        .reply_to_key("device-1", SendReply::Throttle);
     let drained = bench.drain().await;
     assert_eq!((drained.sent, drained.failed.len()), (2, 1));
     assert_eq!(state(&bench), Some(SuspensionState::Draining));
-    let handled = bench.handle(&event_of(&records(3..6))).await;
+    let handled = bench.handle_records(&records(3..6)).await;
     assert_eq!((handled.spilled, handled.resume_at), (1, None));
     assert_eq!(bench.at("sqs sick").accepted().len(), 4);
     bench.at("sqs sick").reply(|_| SendReply::Accept);
@@ -205,7 +204,7 @@ async fn without_the_records_nothing_is_sent_and_nothing_is_lost() {
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.at("sqs fine").take_accepted();
     bench.fakes.spill.suspensions.fail(1000);
-    let handled = bench.handle(&event_of(&records(3..6))).await;
+    let handled = bench.handle_records(&records(3..6)).await;
     assert_eq!(
         (handled.sent, handled.resume_at),
         (0, Some(sequence_number(3)))
@@ -213,7 +212,7 @@ async fn without_the_records_nothing_is_sent_and_nothing_is_lost() {
     assert!(bench.at("sqs fine").accepted().is_empty());
     assert_eq!(bench.drain().await.failed.len(), 3);
     bench.fakes.spill.suspensions.fail(0);
-    assert_eq!(bench.handle(&event_of(&records(3..6))).await.spilled, 3);
+    assert_eq!(bench.handle_records(&records(3..6)).await.spilled, 3);
 }
 
 #[tokio::test]
@@ -221,11 +220,8 @@ async fn a_spill_queue_that_fails_holds_up_the_stream() {
     let bench = bench();
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.fakes.spill.channel.reply(|_| SendReply::Throttle);
-    let handled = bench.handle(&event_of(&records(3..6))).await;
+    let handled = bench.handle_records(&records(3..6)).await;
     assert_eq!(handled.resume_at, Some(sequence_number(3)));
     bench.fakes.spill.channel.reply(|_| SendReply::Accept);
-    assert_eq!(
-        bench.handle(&event_of(&records(3..6))).await.resume_at,
-        None
-    );
+    assert_eq!(bench.handle_records(&records(3..6)).await.resume_at, None);
 }

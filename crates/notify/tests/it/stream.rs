@@ -128,6 +128,14 @@ fn attribute(value: &Value) -> Value {
     }
 }
 
+/// Removes images of a record.
+pub(crate) fn without(record: &Record, images: &[&str]) -> Value {
+    let mut record = record.json();
+    let change = record["dynamodb"].as_object_mut().unwrap();
+    change.retain(|name, _| !images.contains(&name.as_str()));
+    record
+}
+
 /// The bytes of an event with these records.
 pub(crate) fn event(records: impl IntoIterator<Item = Value>) -> Vec<u8> {
     let records: Vec<Value> = records.into_iter().collect();

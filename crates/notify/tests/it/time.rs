@@ -26,15 +26,12 @@ fn changes(count: u64) -> Vec<Record> {
 #[tokio::test]
 async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications() {
     let bench = Bench::new(&[to_queue("away"), to_queue("missing"), to_queue("fine")]);
-    bench.at("sqs away").reply(|message| match &message.key {
-        key if key.contains("device-7#") => SendReply::Throttle,
-        _ => SendReply::Accept,
-    });
     bench
-        .at("sqs missing")
-        .reply(|_| SendReply::deny("QueueDoesNotExist"));
+        .at("sqsaway")
+        .reply_to_key("device-7#", SendReply::Throttle);
+    bench.at("sqsmissing").deny("QueueDoesNotExist");
     let before = bench.clock.now();
-    let handled = bench.handle(&event_of(&changes(100))).await;
+    let handled = bench.handle_records(&changes(100)).await;
     assert_eq!(handled.resume_at, Some(sequence_number(7)));
     assert_eq!((handled.sent, handled.undeliverable), (198, 100));
     assert!(
@@ -52,9 +49,7 @@ async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications()
 async fn little_time_is_enough_when_nothing_fails() {
     for time in [Duration::from_secs(3), Duration::from_millis(300)] {
         let bench = Bench::new(&[to_queue("fine"), to_queue("missing")]);
-        bench
-            .at("sqs missing")
-            .reply(|_| SendReply::deny("QueueDoesNotExist"));
+        bench.at("sqsmissing").deny("QueueDoesNotExist");
         let handled = bench.handle_within(&event_of(&changes(100)), time).await;
         let done = (handled.sent, handled.undeliverable, handled.resume_at);
         assert_eq!(done, (100, 100, None), "{time:?}");
