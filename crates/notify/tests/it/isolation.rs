@@ -32,8 +32,8 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
         json!({ "name": "forbidden", "to": { "sns": { "topic": topic } } }),
         to_queue("fine"),
     ]);
-    bench.at("sqsmissing").deny("QueueDoesNotExist");
-    bench.at("snsforbidden").deny("AccessDenied");
+    bench.at("sqs missing").deny("QueueDoesNotExist");
+    bench.at("sns forbidden").deny("AccessDenied");
 
     let handled = bench.handle_records(&changes()).await;
     assert_eq!(
@@ -73,7 +73,7 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
 async fn one_rejected_message_does_not_affect_its_batch() {
     let bench = Bench::new(&[to_queue("a")]);
     bench
-        .at("sqsa")
+        .at("sqs a")
         .reply_to_key("device-3", SendReply::deny("InvalidMessageContents"));
     let handled = bench.handle_records(&changes()).await;
     assert_done(&handled, 16, 4);
@@ -198,7 +198,7 @@ async fn a_record_without_the_image_it_needs_is_undeliverable() {
 async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
     bench
-        .at("sqsmissing")
+        .at("sqs missing")
         .reply_to_key("device-2", SendReply::deny("QueueDoesNotExist"));
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let records = changes();
@@ -218,7 +218,7 @@ async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time
 #[tokio::test]
 async fn no_record_is_lost_if_the_undeliverable_queue_rejects_messages() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
-    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.at("sqs missing").deny("QueueDoesNotExist");
     bench.fakes.undeliverable.deny("QueueDoesNotExist");
     let handled = bench.handle_records(&changes()).await;
     assert_eq!((handled.sent, handled.undeliverable), (20, 0));
@@ -242,10 +242,10 @@ async fn the_lowest_of_all_failures_is_reported() {
     for (not_stored, unsent) in [("device-1", "device-3"), ("device-3", "device-1")] {
         let bench = Bench::new(&[to_queue("missing"), to_queue("slow")]);
         bench
-            .at("sqsmissing")
+            .at("sqs missing")
             .reply_to_key(not_stored, SendReply::deny("QueueDoesNotExist"));
         bench
-            .at("sqsslow")
+            .at("sqs slow")
             .reply_to_key(unsent, SendReply::Throttle);
         bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
         let handled = bench.handle_records(&changes()).await;
@@ -263,7 +263,7 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     let fakes = Fakes::default();
     fakes.undeliverable.set_limits(limits(1000));
     let bench = Bench::on(fakes, &[to_queue("missing")]);
-    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.at("sqs missing").deny("QueueDoesNotExist");
     let large = json!({ "text": "x".repeat(5000) });
     let handled = bench
         .handle_records(&[Record::reported("lamp", 9, json!({}), large)])
@@ -282,7 +282,7 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
 #[tokio::test]
 async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position() {
     let bench = Bench::new(&[to_queue("missing")]);
-    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.at("sqs missing").deny("QueueDoesNotExist");
     bench
         .fakes
         .undeliverable
@@ -309,8 +309,8 @@ async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position
 async fn ids_of_undeliverable_messages_are_unique() {
     let undeliverable_ids = async |records: Vec<Value>| {
         let bench = Bench::new(&[to_queue("missing"), to_queue("gone")]);
-        bench.at("sqsmissing").deny("QueueDoesNotExist");
-        bench.at("sqsgone").deny("QueueDoesNotExist");
+        bench.at("sqs missing").deny("QueueDoesNotExist");
+        bench.at("sqs gone").deny("QueueDoesNotExist");
         bench.handle(&event(records)).await;
         let mut ids = bench.fakes.undeliverable.ids();
         ids.sort();

@@ -98,7 +98,7 @@ async fn while_one_key_waits_the_others_go_directly() {
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.clock.advance(Duration::from_secs(31));
     bench
-        .at("sqssick")
+        .at("sqs sick")
         .reply_to_key("device-1", SendReply::Throttle);
     let drained = bench.drain().await;
     assert_eq!((drained.sent, drained.failed.len()), (2, 1));

@@ -27,9 +27,9 @@ fn changes(count: u64) -> Vec<Record> {
 async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications() {
     let bench = Bench::new(&[to_queue("away"), to_queue("missing"), to_queue("fine")]);
     bench
-        .at("sqsaway")
+        .at("sqs away")
         .reply_to_key("device-7#", SendReply::Throttle);
-    bench.at("sqsmissing").deny("QueueDoesNotExist");
+    bench.at("sqs missing").deny("QueueDoesNotExist");
     let before = bench.clock.now();
     let handled = bench.handle_records(&changes(100)).await;
     assert_eq!(handled.resume_at, Some(sequence_number(7)));
@@ -49,7 +49,7 @@ async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications()
 async fn little_time_is_enough_when_nothing_fails() {
     for time in [Duration::from_secs(3), Duration::from_millis(300)] {
         let bench = Bench::new(&[to_queue("fine"), to_queue("missing")]);
-        bench.at("sqsmissing").deny("QueueDoesNotExist");
+        bench.at("sqs missing").deny("QueueDoesNotExist");
         let handled = bench.handle_within(&event_of(&changes(100)), time).await;
         let done = (handled.sent, handled.undeliverable, handled.resume_at);
         assert_eq!(done, (100, 100, None), "{time:?}");

@@ -51,3 +51,8 @@ pub(crate) fn reason(result: &Result<(), SendError>) -> String {
         Err(SendError::Retry(reason) | SendError::Permanent(reason)) => reason.clone(),
     }
 }
+
+/// Sends messages and returns their results as letters.
+pub(crate) async fn sent(channel: &dyn Channel, messages: &[Message]) -> String {
+    letters(&channel.send(messages).await)
+}

@@ -4,7 +4,7 @@ use antumbra_publish::{SnsChannel, group_id, sns};
 use antumbra_service::notifications::{Channel, Message};
 
 use crate::contract::Behaviour;
-use crate::message::{letters, message, messages, reason};
+use crate::message::{letters, message, messages, reason, sent};
 use crate::scripted::config_of;
 use antumbra_testkit::http::{Endpoint, Request, Response};
 
@@ -67,21 +67,25 @@ fn refused(status: u16, code: &str) -> Response {
     )
 }
 
+fn accepting() -> Endpoint {
+    Endpoint::start(|request| respond(Behaviour::Accepts, request))
+}
+
 fn channel(endpoint: &Endpoint, topic: &str) -> SnsChannel {
     SnsChannel::new(&aws_sdk_sns::Client::new(&config_of(endpoint)), topic)
 }
 
 #[tokio::test]
 async fn a_topic_gets_body_subject_and_attributes() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = accepting();
     let with_subject = Message {
         subject: Some("Basement".to_owned()),
         ..message(1)
     };
-    let sent = channel(&endpoint, ARN)
-        .send(&[message(0), with_subject])
-        .await;
-    assert_eq!(letters(&sent), "..");
+    assert_eq!(
+        sent(&channel(&endpoint, ARN), &[message(0), with_subject]).await,
+        ".."
+    );
     let requests = endpoint.requests();
     let sent_field = |name: &str| field(&requests[0], name);
     assert_eq!(sent_field("Action").as_deref(), Some("PublishBatch"));
@@ -111,15 +115,15 @@ async fn a_topic_gets_body_subject_and_attributes() {
 
 #[tokio::test]
 async fn a_fifo_topic_gets_group_and_deduplication() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = accepting();
     let odd = Message {
         key: "DS#Küche#DSR#main".to_owned(),
         ..message(0)
     };
-    let sent = channel(&endpoint, &format!("{ARN}.fifo"))
-        .send(&[odd])
-        .await;
-    assert_eq!(letters(&sent), ".");
+    assert_eq!(
+        sent(&channel(&endpoint, &format!("{ARN}.fifo")), &[odd]).await,
+        "."
+    );
     let sent_field = |name: &str| field(&endpoint.requests()[0], &entry(0, name));
     assert_eq!(
         sent_field("MessageGroupId"),
@@ -161,22 +165,17 @@ async fn rejected_calls_are_retryable_or_permanent() {
     ] {
         let endpoint = Endpoint::start(move |_| refused(status, code));
         let results = channel(&endpoint, ARN).send(&messages(2)).await;
-        assert_eq!(
-            letters(&results),
-            expected,
-            "{code}: {}",
-            reason(&results[0])
-        );
+        assert_eq!(letters(&results), expected, "{code}: {results:?}");
     }
 }
 
 #[tokio::test]
 async fn a_topic_is_called_where_it_is_and_with_its_own_limit() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = accepting();
     let topic = "arn:aws:sns:eu-west-1:123456789012:alerts";
     let channel = channel(&endpoint, topic);
     assert_eq!(channel.limits().batch_bytes, 256 * 1024);
-    assert_eq!(letters(&channel.send(&messages(1)).await), ".");
+    assert_eq!(sent(&channel, &messages(1)).await, ".");
     let signed = endpoint.requests()[0].header("authorization").to_owned();
     assert!(signed.contains("/eu-west-1/sns/"), "{signed}");
     let large = channel.with_bytes(sns::LARGE_BYTES).limits();

@@ -1,6 +1,5 @@
 //! SQS: requests and the meaning of responses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use antumbra_publish::{SqsChannel, group_id, sqs};
@@ -9,9 +8,10 @@ use aws_sdk_sqs::config::retry::RetryConfig;
 use serde_json::{Value, json};
 
 use crate::contract::{Behaviour, rejection};
-use crate::message::{letters, message, messages, reason};
+use crate::message::{letters, message, messages, reason, sent};
 use crate::scripted::config_of;
 use antumbra_testkit::http::{Endpoint, Request, Response};
+use antumbra_testkit::table::cases;
 
 const URL: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/alerts";
 
@@ -29,6 +29,19 @@ pub(crate) fn respond(behaviour: Behaviour, request: &Request) -> Response {
         Behaviour::Denies => refused(403, "AccessDenied", "AccessDenied;Sender"),
         Behaviour::HangsUp => Response::HangUp,
     }
+}
+
+fn accept(request: &Request) -> Response {
+    respond(Behaviour::Accepts, request)
+}
+
+/// An endpoint that gives these responses to the first requests.
+fn first_then(first: Vec<Response>, then: fn(&Request) -> Response) -> Endpoint {
+    let calls = AtomicUsize::new(0);
+    Endpoint::start(move |request| {
+        let first = first.get(calls.fetch_add(1, Ordering::SeqCst));
+        first.cloned().unwrap_or_else(|| then(request))
+    })
 }
 
 /// A response with a failure for each given entry: its code, and whether it is the sender's fault.
@@ -72,9 +85,11 @@ fn full() -> Message {
 
 #[tokio::test]
 async fn a_standard_queue_gets_body_attributes_and_delay() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
-    let sent = channel(&endpoint, URL).send(&[message(0), full()]).await;
-    assert_eq!(letters(&sent), "..");
+    let endpoint = Endpoint::start(accept);
+    assert_eq!(
+        sent(&channel(&endpoint, URL), &[message(0), full()]).await,
+        ".."
+    );
     let requests = endpoint.requests();
     assert_eq!(requests[0].operation(), "SendMessageBatch");
     let state = json!({"DataType": "String", "StringValue": "reported"});
@@ -94,28 +109,25 @@ async fn a_standard_queue_gets_body_attributes_and_delay() {
 
 #[tokio::test]
 async fn a_fifo_queue_gets_group_and_deduplication_and_no_delay() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(accept);
     let odd = Message {
         key: "DS#My House#DSR#main".to_owned(),
         attributes: Vec::new(),
         ..full()
     };
     let fifo = format!("{URL}.fifo");
-    let sent = channel(&endpoint, &fifo).send(&[message(0), odd]).await;
-    assert_eq!(letters(&sent), "..");
-    let sent_request = endpoint.requests()[0].json();
     assert_eq!(
-        sent_request["Entries"][0]["MessageGroupId"],
-        "DS#boiler#DSR#main"
+        sent(&channel(&endpoint, &fifo), &[message(0), odd]).await,
+        ".."
     );
-    assert_eq!(sent_request["Entries"][0]["MessageDeduplicationId"], "id-0");
-    assert_eq!(
-        sent_request["Entries"][1],
-        json!({
-            "Id": "1", "MessageBody": "{\"n\":1}", "MessageDeduplicationId": "id-1",
-            "MessageGroupId": group_id("DS#My House#DSR#main"),
-        })
-    );
+    let entries = &endpoint.requests()[0].json()["Entries"];
+    assert_eq!(entries[0]["MessageGroupId"], "DS#boiler#DSR#main");
+    assert_eq!(entries[0]["MessageDeduplicationId"], "id-0");
+    let expected = json!({
+        "Id": "1", "MessageBody": "{\"n\":1}", "MessageDeduplicationId": "id-1",
+        "MessageGroupId": group_id("DS#My House#DSR#main"),
+    });
+    assert_eq!(entries[1], expected);
 }
 
 #[tokio::test]
@@ -147,43 +159,20 @@ async fn entries_without_a_result_are_retryable() {
 
 #[tokio::test]
 async fn rejected_calls_are_retryable_or_permanent() {
-    for (status, code, query, expected) in [
-        (
-            400,
-            "QueueDoesNotExist",
-            "AWS.SimpleQueueService.NonExistentQueue;Sender",
-            "pp",
-        ),
-        (
-            400,
-            "KmsAccessDenied",
-            "KMS.AccessDeniedException;Sender",
-            "pp",
-        ),
-        (400, "KmsThrottled", "KMS.ThrottlingException;Sender", "rr"),
-        (
-            400,
-            "UnsupportedOperation",
-            "AWS.SimpleQueueService.UnsupportedOperation;Sender",
-            "pp",
-        ),
-        (403, "ExpiredTokenException", "ExpiredToken;Sender", "rr"),
-        (500, "InternalFailure", "InternalFailure;Receiver", "rr"),
-        (
-            503,
-            "ServiceUnavailable",
-            "ServiceUnavailable;Receiver",
-            "rr",
-        ),
-    ] {
-        let endpoint = Endpoint::start(move |_| refused(status, code, query));
+    let table = "
+        400 | QueueDoesNotExist | AWS.SimpleQueueService.NonExistentQueue;Sender | pp
+        400 | KmsAccessDenied | KMS.AccessDeniedException;Sender | pp
+        400 | KmsThrottled | KMS.ThrottlingException;Sender | rr
+        400 | UnsupportedOperation | AWS.SimpleQueueService.UnsupportedOperation;Sender | pp
+        403 | ExpiredTokenException | ExpiredToken;Sender | rr
+        500 | InternalFailure | InternalFailure;Receiver | rr
+        503 | ServiceUnavailable | ServiceUnavailable;Receiver | rr
+    ";
+    for [status, code, query, expected] in cases(table) {
+        let response = refused(status.parse().unwrap(), &code, &query);
+        let endpoint = Endpoint::start(move |_| response.clone());
         let results = channel(&endpoint, URL).send(&messages(2)).await;
-        assert_eq!(
-            letters(&results),
-            expected,
-            "{code}: {}",
-            reason(&results[0])
-        );
+        assert_eq!(letters(&results), expected, "{code}: {results:?}");
     }
     for garbage in ["", "<html>", "[]"] {
         let endpoint = Endpoint::start(move |_| Response::ok(garbage));
@@ -194,37 +183,24 @@ async fn rejected_calls_are_retryable_or_permanent() {
 
 #[tokio::test]
 async fn messages_whose_response_was_lost_are_sent_again_with_the_same_ids() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
-    let endpoint = Endpoint::start(
-        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
-            0 => Response::HangUp,
-            _ => respond(Behaviour::Accepts, request),
-        },
-    );
+    let endpoint = first_then(vec![Response::HangUp], accept);
     let channel = channel(&endpoint, &format!("{URL}.fifo"));
-    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
-    assert_eq!(letters(&channel.send(&messages(2)).await), "..");
+    assert_eq!(sent(&channel, &messages(2)).await, "rr");
+    assert_eq!(sent(&channel, &messages(2)).await, "..");
     let requests = endpoint.requests();
     assert_eq!(requests[0].json(), requests[1].json());
 }
 
 #[tokio::test]
 async fn retries_of_the_client_count_as_one_call_of_ours() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
-    let endpoint = Endpoint::start(
-        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
-            0 => refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver"),
-            _ => respond(Behaviour::Accepts, request),
-        },
-    );
+    let busy = refused(503, "ServiceUnavailable", "ServiceUnavailable;Receiver");
+    let endpoint = first_then(vec![busy], accept);
     let patient = RetryConfig::standard().with_initial_backoff(std::time::Duration::from_millis(1));
     let config = config_of(&endpoint).into_builder().retry_config(patient);
     let client = aws_sdk_sqs::Client::new(&config.build());
     let results = SqsChannel::new(&client, URL).send(&messages(2)).await;
     assert_eq!(letters(&results), "..");
-    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    assert_eq!(endpoint.requests().len(), 2);
 }
 
 /// Also responds to GetQueueUrl.
@@ -249,7 +225,7 @@ async fn the_url_of_a_name_or_arn_is_requested_once() {
         let endpoint = Endpoint::start(with_url);
         let channel = channel(&endpoint, queue);
         for _ in 0..2 {
-            assert_eq!(letters(&channel.send(&messages(1)).await), ".");
+            assert_eq!(sent(&channel, &messages(1)).await, ".");
         }
         let requests = endpoint.requests();
         let operations: Vec<_> = requests.iter().map(Request::operation).collect();
@@ -278,33 +254,22 @@ async fn a_queue_of_another_region_is_called_there() {
 
 #[tokio::test]
 async fn a_queue_that_is_created_later_is_found() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&calls);
-    let endpoint = Endpoint::start(
-        move |request| match counted.fetch_add(1, Ordering::SeqCst) {
-            0 => refused(
-                400,
-                "QueueDoesNotExist",
-                "AWS.SimpleQueueService.NonExistentQueue;Sender",
-            ),
-            1 => refused(400, "RequestThrottled", "RequestThrottled;Sender"),
-            _ => with_url(request),
-        },
-    );
+    let missing = "AWS.SimpleQueueService.NonExistentQueue;Sender";
+    let missing = refused(400, "QueueDoesNotExist", missing);
+    let throttled = refused(400, "RequestThrottled", "RequestThrottled;Sender");
+    let endpoint = first_then(vec![missing, throttled], with_url);
     let channel = channel(&endpoint, "alerts");
     let missing = channel.send(&messages(2)).await;
     assert_eq!(letters(&missing), "pp");
-    assert!(
-        reason(&missing[0]).starts_with("SQS alerts: "),
-        "{missing:?}"
-    );
-    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
-    assert_eq!(letters(&channel.send(&messages(2)).await), "..");
+    let text = reason(&missing[0]);
+    assert!(text.starts_with("SQS alerts: "), "{text}");
+    assert_eq!(sent(&channel, &messages(2)).await, "rr");
+    assert_eq!(sent(&channel, &messages(2)).await, "..");
 }
 
 #[tokio::test]
 async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(accept);
     let attribute = |n| (format!("a{n}"), "1".to_owned());
     let wrong = [
         Message {
@@ -340,7 +305,7 @@ async fn messages_that_a_queue_cannot_accept_are_rejected_without_a_call() {
 
 #[tokio::test]
 async fn the_size_limit_can_be_the_old_one() {
-    let endpoint = Endpoint::start(|request| respond(Behaviour::Accepts, request));
+    let endpoint = Endpoint::start(accept);
     let large = Message {
         body: json!({ "long": "x".repeat(300 * 1024) }).to_string(),
         ..message(0)
@@ -367,9 +332,9 @@ async fn an_unreachable_service_is_retryable() {
     drop(closed);
     let config = crate::scripted::config(&format!("http://{address}"));
     let channel = SqsChannel::new(&aws_sdk_sqs::Client::new(&config), URL);
-    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+    assert_eq!(sent(&channel, &messages(2)).await, "rr");
     // So is a service with an unknown response.
     let endpoint = Endpoint::start(|_| rejection(502, ""));
     let channel = self::channel(&endpoint, "alerts");
-    assert_eq!(letters(&channel.send(&messages(2)).await), "rr");
+    assert_eq!(sent(&channel, &messages(2)).await, "rr");
 }
