@@ -27,6 +27,7 @@ import zlib
 import samcli
 import yaml
 from samcli.lib.cfn_language_extensions.sam_integration import expand_language_extensions
+from samtranslator.translator.transform import transform
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EVENTS = ROOT / "infra" / "events"
@@ -455,12 +456,46 @@ def write_into_docs(table):
     page.write_text(before + start + "\n".join(table) + "\n" + end + rest.split(end)[1])
 
 
+def expand(path, parameters):
+    """A template with its loops expanded, and the root as AWS transforms it."""
+    account = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::AccountId": "123456789012", "AWS::URLSuffix": "amazonaws.com"}
+    result = expand_language_extensions(yaml.safe_load(path.read_text()), {**account, **parameters}, enabled=True)
+    expanded = json.loads(json.dumps(result.expanded_template, default=str))
+    if "AWS::Serverless-2016-10-31" not in str(expanded.get("Transform")):
+        return expanded
+    del expanded["Transform"]
+    for resource in expanded["Resources"].values():
+        # Where `sam package` puts it.
+        place = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::LayerVersion": "ContentUri"}.get(resource["Type"])
+        if place:
+            resource["Properties"][place] = {"Bucket": "packages", "Key": "code"}
+    return transform(expanded, parameters, type("NoPolicies", (), {"load": lambda self: {}})())
+
+
 def run_expand(options):
-    """Writes the templates with their loops expanded, as JSON."""
+    """Writes the templates as AWS expands them with these parameters, as JSON."""
+    parameters = dict(parameter.split("=", 1) for parameter in options.parameter)
     for path in map(pathlib.Path, options.templates):
-        result = expand_language_extensions(yaml.safe_load(path.read_text()), enabled=True)
-        expanded = json.dumps(result.expanded_template, default=str)
-        pathlib.Path(options.directory, path.stem + ".json").write_text(expanded)
+        pathlib.Path(options.directory, path.stem + ".json").write_text(json.dumps(expand(path, parameters)))
+
+
+def run_versions(options):
+    """Checks that another hash publishes a new version of each function, and that the alias refers to it."""
+    def versions(code_hash):
+        resources = expand(ROOT / "infra" / "template.yaml", {"CodeHash": code_hash})["Resources"]
+        published = {name for name, resource in resources.items() if resource["Type"] == "AWS::Lambda::Version"}
+        aliases = [resource["Properties"]["FunctionVersion"] for resource in resources.values()
+                   if resource["Type"] == "AWS::Lambda::Alias"]
+        if {alias["Fn::GetAtt"][0] for alias in aliases} != published or len(published) != len(list(functions_of_template())):
+            sys.exit("not every function has a version that its alias refers to")
+        return published
+
+    first, second = options.hashes
+    if versions(first) & versions(second):
+        sys.exit("a function keeps its version although the hash changed")
+    if versions(first) != versions(first):
+        sys.exit("a function gets a new version although nothing changed")
+    print(f"{len(versions(first))} functions get new versions")
 
 
 def main():
@@ -483,10 +518,14 @@ def main():
     bench.add_argument("--most-megabytes", type=float, default=4)
     bench.add_argument("--most-times", type=float, default=3)
     bench.set_defaults(run=run_bench)
-    expand = commands.add_parser("expand", help="expand the loops of templates")
+    expand = commands.add_parser("expand", help="expand templates")
     expand.add_argument("directory", help="for the expanded templates")
     expand.add_argument("templates", nargs="+")
+    expand.add_argument("--parameter", action="append", default=[], help="NAME=VALUE")
     expand.set_defaults(run=run_expand)
+    versions = commands.add_parser("versions", help="check that another hash publishes new versions")
+    versions.add_argument("hashes", nargs=2)
+    versions.set_defaults(run=run_versions)
     for command in (one, every, bench):
         command.add_argument("--bootstraps", default=str(ROOT / "infra/.aws-sam/build"))
     for command in (one, every):

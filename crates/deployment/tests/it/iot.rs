@@ -118,6 +118,18 @@ fn only_health_needs_no_credentials() {
     }
 }
 
+#[test]
+fn tokens_need_an_issuer_and_an_audience() {
+    let violated = |given: &[(&str, &str)]| Stack::deploy(given).violated_rules();
+    assert!(violated(&[]).is_empty());
+    let jwt = ("AuthMode", "JWT");
+    let (issuer, audience) = (("JwtIssuer", "https://issuer"), ("JwtAudience", "a,b"));
+    assert_eq!(violated(&[jwt]).len(), 2);
+    assert_eq!(violated(&[jwt, issuer]), ["AuthMode JWT needs JwtAudience."]);
+    assert_eq!(violated(&[jwt, audience]), ["AuthMode JWT needs JwtIssuer."]);
+    assert!(violated(&[jwt, issuer, audience]).is_empty());
+}
+
 /// Matches as AWS IoT does: `*` is any text, including levels.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {

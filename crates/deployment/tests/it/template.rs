@@ -150,6 +150,17 @@ impl Stack {
         }
     }
 
+    /// Descriptions of the assertions about parameters that do not hold: CloudFormation would refuse the deployment.
+    pub(crate) fn violated_rules(&self) -> Vec<String> {
+        let rules = self.template["Rules"].as_object().unwrap().values();
+        let applying = rules.filter(|rule| self.truth(&rule["RuleCondition"]));
+        let assertions = applying.flat_map(|rule| rule["Assertions"].as_array().unwrap());
+        let violated = assertions.filter(|assertion| !self.truth(&assertion["Assert"]));
+        violated
+            .map(|assertion| text(&assertion["AssertDescription"]))
+            .collect()
+    }
+
     /// Names of the exports.
     pub(crate) fn exports(&self) -> BTreeSet<String> {
         let outputs = self.template["Outputs"].as_object().unwrap().values();
