@@ -125,8 +125,14 @@ fn tokens_need_an_issuer_and_an_audience() {
     let jwt = ("AuthMode", "JWT");
     let (issuer, audience) = (("JwtIssuer", "https://issuer"), ("JwtAudience", "a,b"));
     assert_eq!(violated(&[jwt]).len(), 2);
-    assert_eq!(violated(&[jwt, issuer]), ["AuthMode JWT needs JwtAudience."]);
-    assert_eq!(violated(&[jwt, audience]), ["AuthMode JWT needs JwtIssuer."]);
+    assert_eq!(
+        violated(&[jwt, issuer]),
+        ["AuthMode JWT needs JwtAudience."]
+    );
+    assert_eq!(
+        violated(&[jwt, audience]),
+        ["AuthMode JWT needs JwtIssuer."]
+    );
     assert!(violated(&[jwt, issuer, audience]).is_empty());
 }
 
