@@ -60,7 +60,7 @@ fn messages_are_sent_to_the_queue_and_read_over_mqtt() {
         ],
     );
     let second = send(&stack, &["testThing"]);
-    assert!(first.starts_with("1-"), "{first}");
+    assert!(first.starts_with("0000000001-"), "{first}");
 
     let got = messages(&stack, &["get", "testThing", &first, "--json"]);
     assert!(got.status.success());

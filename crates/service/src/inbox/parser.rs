@@ -55,7 +55,7 @@ pub struct MessageParser {
 }
 
 impl Default for MessageParser {
-    /// Source in `thingName`, position in `epochTime`.
+    /// Source in `thingName`, position in `epochTime`, numbers padded to ten digits.
     fn default() -> MessageParser {
         MessageParser {
             uuid: FieldPath::of("thingName"),
@@ -130,7 +130,9 @@ impl MessageParser {
         if place.is_empty() {
             return Err(invalid("it is empty".to_owned()));
         }
-        let place = self.padding.pad(&place).map_err(invalid)?;
+        let found = self.message_id.find(root);
+        let is_number = found.is_some_and(|found| found.kind() == Kind::Number);
+        let place = self.padding.pad(&place, is_number).map_err(invalid)?;
         let sent = incoming.sent_milliseconds;
         let id = format!("{place}-{sent}-{}", incoming.queue_id);
         let id = MessageId::new(id).map_err(|fault| invalid(fault.to_string()))?;

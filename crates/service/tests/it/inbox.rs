@@ -72,7 +72,7 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_rejected_without_panic(text in ".{0,80}", uuid in any::<String>(), place in any::<i64>()) {
-        let message = serde_json::json!({"thingName": uuid, "epochTime": place, "text": text});
+        let message = serde_json::json!({"thingName": uuid, "epochTime": place.to_string(), "text": text});
         for text in [text, message.to_string()] {
             let arrival = IncomingMessage { text: &text, queue_id: "q", sent_milliseconds: 0 };
             if let Ok(message) = MessageParser::default().read(&arrival, Timestamp::default()) {

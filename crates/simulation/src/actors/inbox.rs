@@ -124,7 +124,7 @@ impl InboxActors {
         let (id, sent) = self.send(&body);
         lock(&self.memory).sent_messages.push(SentMessage {
             source: source.to_owned(),
-            id: format!("{number}-{sent}-{id}"),
+            id: format!("{number:010}-{sent}-{id}"),
             body,
         });
     }

@@ -10,7 +10,7 @@ use crate::support::{Bench, counts, event, record, text, throttled};
 
 /// The id that the message of this number gets.
 fn stored_id(epoch: u32, queue_id: &str) -> String {
-    format!("{epoch}-1564669332364-{queue_id}")
+    format!("{epoch:010}-1564669332364-{queue_id}")
 }
 
 #[tokio::test]

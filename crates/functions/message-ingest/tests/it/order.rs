@@ -37,6 +37,14 @@ async fn numbers_sort_as_texts_without_padding_and_as_numbers_with_it() {
 }
 
 #[tokio::test]
+async fn numbers_sort_as_numbers_by_default() {
+    let values = ["10", "9", "1564669331", "1564669332364", "\"7\""];
+    let sorted = places(MessageParser::default(), &values).await;
+    let expected = ["0000000009", "0000000010", "1564669331", "1564669332364", "7"];
+    assert_eq!(sorted, expected);
+}
+
+#[tokio::test]
 async fn negative_numbers_sort_before_zero_and_strings_stay_strings() {
     let values = ["3", "-1", "-10", "0", "\"2026-01-31\"", "\"b\""];
     let padded = places(parser("thingName", "epochTime", 3), &values).await;
@@ -86,7 +94,7 @@ async fn stored_messages_are_returned_unchanged() {
         r#""empty":[[],{},""],"epochTime":1,"exponent":1E3,"null":null,"spelt":72.50,"thingName":"lamp","whole":72}"#,
     );
     bench.handle(&event([record("m", sent, None)])).await;
-    let found = bench.body("lamp", "1-1564669332364-m").await;
+    let found = bench.body("lamp", "0000000001-1564669332364-m").await;
     assert_eq!(found.as_deref(), Some(back));
 }
 
