@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use antumbra_dynamodb::{DynamoDbDeliveries, MAIN};
+use antumbra_local::clients::sdk_config;
 use antumbra_service::clients::Mode;
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::deliveries::{Policy, Status};
+use antumbra_service::deliveries::{DeliveryStore as _, Policy, Status};
 use antumbra_service::sensors::{Generation, RegisteredSensor, SensorStore as _};
 
 use super::endpoint::Reply::{RetryAfter, Status as Respond};
@@ -35,6 +37,14 @@ async fn an_open_circuit_costs_no_attempt_and_a_redelivery_probes_at_once() {
     assert_eq!(home.endpoints.seen("watch").len(), 6);
     let circuit = home.clients.get(&client).await.unwrap().circuit;
     assert!(circuit.open_until.is_some() && circuit.failing_since.is_some());
+    // From now on the circuit is open for longer than the test waits.
+    let store = DynamoDbDeliveries::connect(
+        &sdk_config(home.services.stack.addresses().dynamodb),
+        MAIN.name,
+    );
+    let now = SystemClock.now();
+    let open = Some(now.after(600 * second));
+    store.record_failure(&client, 1, open, now).await.unwrap();
     home.redeliver(&records[0]).await;
     let redelivered = home.requests(7).await;
     assert_eq!(redelivered[6].id, records[0].delivery.id.to_string());
