@@ -63,7 +63,7 @@ fn writes(call: &Call, prefix: &str) -> bool {
 #[tokio::test]
 async fn a_failure_stops_its_fifo_group_only() {
     let bench = Bench::new().await;
-    bench.throttle(|call| writes(call, "2-"));
+    bench.throttle(|call| writes(call, "0000000002-"));
     let records = [
         record("a-1", &text("lamp", 1), Some("a")),
         record("b-1", &text("door", 1), Some("b")),
@@ -93,7 +93,7 @@ async fn a_failure_stops_its_fifo_group_only() {
 #[tokio::test]
 async fn only_failed_messages_of_a_standard_queue_are_reported() {
     let bench = Bench::new().await;
-    bench.throttle(|call| writes(call, "2-"));
+    bench.throttle(|call| writes(call, "0000000002-"));
     let records = (1..=3).map(|n| record(&format!("m-{n}"), &text(&format!("thing-{n}"), n), None));
     let summary = bench
         .handle_within(&event(records), Duration::from_secs(2))
@@ -169,7 +169,7 @@ async fn a_malformed_origin_is_ignored_and_failures_name_the_message_received() 
         let summary = bench.handle(&event([redriven(origin)])).await;
         assert_eq!(summary.failed, [""; 0], "{origin}");
     }
-    assert_eq!(bench.ids("lamp").await, ["1-1564700000000-n"]);
+    assert_eq!(bench.ids("lamp").await, ["0000000001-1564700000000-n"]);
     bench.endpoint.script(|_| throttled());
     let failing = event([redriven("1564669332364-other")]);
     let summary = bench.handle_within(&failing, Duration::from_secs(1)).await;

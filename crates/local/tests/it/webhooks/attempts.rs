@@ -155,6 +155,8 @@ async fn a_long_wait_is_spent_in_the_due_index_and_keeps_the_order() {
         names.into_iter().all(empty).then_some(())
     })
     .await;
+    // None of them waits in the queue, hidden or not.
+    assert_eq!(home.endpoints.seen("watch").len(), 1);
     let first = home.endpoints.seen("watch")[0].at;
     eventually("three deliveries", async || {
         home.services.stack.sweep().await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use antumbra_publish::webhook::sign;
 use antumbra_service::clients::Secret;
@@ -21,6 +21,8 @@ pub(crate) enum Reply {
     Status(u16),
     RetryAfter(u16, u64),
     Hang,
+    /// Status 204 after some milliseconds.
+    Slow(u64),
 }
 
 #[derive(Debug, Clone)]
@@ -126,6 +128,10 @@ async fn respond(
             .status(status)
             .header("retry-after", seconds),
         Reply::Hang => std::future::pending().await,
+        Reply::Slow(milliseconds) => {
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+            Response::builder().status(204)
+        }
     };
     response.body(Body::empty()).unwrap()
 }

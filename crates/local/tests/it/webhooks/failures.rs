@@ -5,7 +5,7 @@ use std::time::Duration;
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::{Policy, Status};
 
-use super::endpoint::Reply::{Hang, Status as Respond};
+use super::endpoint::Reply::{Hang, Slow, Status as Respond};
 use super::home::{Home, immediate};
 use crate::support::eventually;
 
@@ -81,7 +81,7 @@ async fn all_deliveries_since_a_time_can_be_redelivered() {
     home.stop().await;
 }
 
-/// After a timeout the endpoint gets no request for a while, then a single probe.
+/// After a timeout the endpoint gets no request for a while, then a single probe. The others see its result soon.
 #[tokio::test]
 async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     let careful = Policy {
@@ -94,12 +94,12 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     let home = Home::start(careful).await;
     let (client, _) = home.client("watch", Mode::Latest).await;
     let mut doors = Vec::new();
-    for n in 0..4 {
+    for n in 0..8 {
         let door = home.sensor(&format!("door-{n}")).await;
         home.clients.link(&client, &door).await.unwrap();
         doors.push(door);
     }
-    home.reply(&[Hang]);
+    home.reply(&[Hang, Slow(400)]);
     home.signal(&doors[0], 1).await;
     let first = home.requests(1).await[0].at;
     eventually("an open circuit", async || {
@@ -109,10 +109,10 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
     for door in &doors[1..] {
         home.signal(door, 1).await;
     }
-    home.wait_for_statuses(&client, &[Status::Delivered; 4])
+    home.wait_for_statuses(&client, &[Status::Delivered; 8])
         .await;
     let seen = home.endpoints.seen("watch");
-    assert_eq!(seen.len(), 5);
+    assert_eq!(seen.len(), 9);
     // There was no request while it was open.
     assert!(
         seen[1].at - first >= Duration::from_millis(2400),
