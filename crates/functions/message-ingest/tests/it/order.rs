@@ -40,7 +40,13 @@ async fn numbers_sort_as_texts_without_padding_and_as_numbers_with_it() {
 async fn numbers_sort_as_numbers_by_default() {
     let values = ["10", "9", "1564669331", "1564669332364", "\"7\""];
     let sorted = places(MessageParser::default(), &values).await;
-    let expected = ["0000000009", "0000000010", "1564669331", "1564669332364", "7"];
+    let expected = [
+        "0000000009",
+        "0000000010",
+        "1564669331",
+        "1564669332364",
+        "7",
+    ];
     assert_eq!(sorted, expected);
 }
 
