@@ -213,7 +213,7 @@ pub(super) async fn release<S: ClientStore, H: History>(
             let mut queued = 0;
             for held in group {
                 if !more() {
-                    break;
+                    return Ok((queued, false));
                 }
                 if let Some(record) = &held.record {
                     let message = record.next_round(false);
@@ -223,15 +223,17 @@ pub(super) async fn release<S: ClientStore, H: History>(
                 }
                 history.remove_held(client, held).await?;
             }
-            Ok::<usize, RedeliverError>(queued)
+            Ok::<(usize, bool), RedeliverError>((queued, true))
         };
         let groups = stream::iter(groups(&page, mode)).map(release_in_order);
         let mut groups = groups.buffer_unordered(RELEASED_AT_ONCE);
+        let mut finished = is_last;
         while let Some(released) = groups.next().await {
-            queued += released?;
+            let (released, all) = released?;
+            queued += released;
+            finished &= all;
         }
         if is_last || !more() {
-            let finished = is_last && more();
             return Ok(Release { queued, finished });
         }
     }
