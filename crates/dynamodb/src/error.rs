@@ -29,6 +29,12 @@ pub(crate) fn store_error<E: ProvideErrorMetadata>(
         SdkError::TimeoutError(_) => unavailable("no response in time"),
         SdkError::DispatchFailure(_) => unavailable("no connection"),
         SdkError::ResponseError(_) => unavailable("the response cannot be read"),
+        SdkError::ServiceError(failed) if failed.err().code().is_none() => {
+            let status = failed.raw().status().as_u16();
+            unavailable(&format!(
+                "the response, with HTTP status {status}, is not one of DynamoDB"
+            ))
+        }
         SdkError::ServiceError(failed) => {
             let failed = failed.err();
             let code = failed.code().unwrap_or("no code");

@@ -50,7 +50,7 @@ fn shadows_are_managed_from_the_command_line() {
 
     let list = local.run(&["shadow", "list", "--json"]);
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
-    assert_eq!(list["documents"].as_array().unwrap().len(), 2);
+    assert_eq!(list["shadows"].as_array().unwrap().len(), 1);
 
     assert!(local.run(&["shadow", "delete", "Lamp#ü"]).status.success());
     let gone = local.run(&["shadow", "get", "Lamp#ü"]);
@@ -225,4 +225,25 @@ fn examples_are_loaded_by_the_command_and_not_by_a_deployed_listener() {
         "{files:?}"
     );
     assert!(files.contains(&"shadow-delta.json"), "{files:?}");
+}
+
+/// A server that is not DynamoDB: the error says so, and does not ask to start the local stack.
+#[test]
+fn a_response_that_is_not_dynamodbs_is_named() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", server.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let (mut stream, mut request) = (stream.unwrap(), [0; 16 * 1024]);
+            let _ = std::io::Read::read(&mut stream, &mut request);
+            let response = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
+            let _ = std::io::Write::write_all(&mut stream, response.as_bytes());
+        }
+    });
+    let found = antumbra(&["--endpoint-url", &endpoint, "shadow", "get", "lamp"]);
+    assert_eq!(found.status.code(), Some(6));
+    let error = text(&found.stderr);
+    let expected = "the response, with HTTP status 200, is not one of DynamoDB";
+    assert!(error.contains(expected), "{error}");
+    assert!(!error.contains("antumbra local"), "{error}");
 }

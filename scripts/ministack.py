@@ -1,0 +1,241 @@
+"""Parts of scripts/check-ministack.
+
+    ministack.py templates INFRA CODE REGISTRATIONS OUT   copies the templates, with the gaps of ministack worked around
+    ministack.py break TEMPLATE OUT                       adds a resource whose creation fails
+    ministack.py proxy PORT TO_PORT CERTIFICATE KEY       TLS in front of a port
+    ministack.py operations OPENAPI URL                   calls every operation of the API, signed
+
+CODE has a directory per binary with its bootstrap. The templates in infra/ stay as they are.
+"""
+
+import asyncio
+import collections
+import glob
+import json
+import os
+import re
+import ssl
+import sys
+import urllib.error
+import urllib.request
+
+
+done = collections.Counter()
+
+
+def walk(value, change):
+    """Applies a change to every object, inside first."""
+    if isinstance(value, dict):
+        value = {name: walk(member, change) for name, member in value.items()}
+        return change(value)
+    if isinstance(value, list):
+        return [walk(member, change) for member in value]
+    return value
+
+
+def replaced(value, name, item):
+    """A fragment of a loop for one item."""
+    if value == {"Ref": name}:
+        return item
+    if isinstance(value, dict):
+        return {replaced(key, name, item): replaced(member, name, item) for key, member in value.items()}
+    if isinstance(value, list):
+        return [replaced(member, name, item) for member in value]
+    if isinstance(value, str):
+        value = value.replace("${%s}" % name, item)
+        return value.replace("&{%s}" % name, re.sub("[^A-Za-z0-9]", "", item))
+    return value
+
+
+def names(value):
+    """A name that a loop made of a placeholder: `Ref` and `Fn::GetAtt` take text only without AWS::LanguageExtensions."""
+    text = value.get("Fn::Sub") if len(value) == 1 else None
+    return text if isinstance(text, str) and "${" not in text else value
+
+
+def expanded(section):
+    """Expands Fn::ForEach, as AWS::LanguageExtensions does."""
+    out = {}
+    for key, value in section.items():
+        if not key.startswith("Fn::ForEach::"):
+            out[key] = value
+            continue
+        done["Fn::ForEach expanded"] += 1
+        name, items, fragment = value
+        for item in items:
+            out.update(replaced(fragment, name, item))
+    return out
+
+
+def statements(value):
+    """IAM of ministack asks for sqs:SendMessageBatch, which AWS does not have."""
+    action = value.get("Action")
+    if isinstance(action, list) and "sqs:SendMessage" in action:
+        done["sqs:SendMessageBatch granted beside sqs:SendMessage"] += 1
+        return {**value, "Action": action + ["sqs:SendMessageBatch"]}
+    return value
+
+
+def literals(value):
+    """Numbers and booleans from parameters stay text in ministack."""
+    for name, literal in [("MaximumConcurrency", 10), ("DeletionProtectionEnabled", False)]:
+        if isinstance(value.get(name), dict):
+            done[f"{name} as a literal"] += 1
+            value = {**value, name: literal}
+    return value
+
+
+def resources(template, code, registrations):
+    kept = {}
+    for name, of in template.get("Resources", {}).items():
+        properties = of.get("Properties", {})
+        if of["Type"] == "AWS::IAM::RolePolicy":
+            done["AWS::IAM::RolePolicy as AWS::IAM::Policy"] += 1
+            of = {**of, "Type": "AWS::IAM::Policy"}
+            rest = {key: value for key, value in properties.items() if key != "RoleName"}
+            of["Properties"] = {**rest, "Roles": [properties["RoleName"]]}
+        elif of["Type"] == "AWS::CloudWatch::Alarm" and "Metrics" in properties:
+            done["alarms with metric math left out"] += 1
+            continue
+        elif of["Type"] == "AWS::Serverless::Function":
+            binary = of["Metadata"]["BuildProperties"]["Binary"]
+            properties["CodeUri"] = os.path.join(code, binary)
+            of.pop("Metadata")
+            variables = properties.get("Environment", {}).get("Variables", {})
+            if "REGISTRATIONS" in variables:
+                done["layers are not mounted: REGISTRATIONS names the directory"] += 1
+                variables["REGISTRATIONS"] = registrations
+                properties.pop("Layers", None)
+        elif of["Type"] == "AWS::Serverless::LayerVersion":
+            continue
+        kept[name] = of
+    template["Resources"] = kept
+
+
+def templates(infra, code, registrations, out):
+    import yaml
+
+    for path in sorted(glob.glob(os.path.join(infra, "*.yaml"))):
+        with open(path) as source:
+            template = yaml.safe_load(source)
+        if "AWSTemplateFormatVersion" not in template:
+            continue
+        file = os.path.basename(path).replace(".yaml", ".json")
+        for section in ["Resources", "Outputs"]:
+            template[section] = expanded(template.get(section, {}))
+        conditions = template.get("Conditions", {})
+        if "IsOwnStack" in conditions:
+            done["Fn::Sub in a condition: the data stack's name is not compared"] += 1
+            conditions["IsOwnStack"] = {"Fn::Equals": ["same", "same"]}
+        resources(template, code, registrations)
+        for change in [names, statements, literals]:
+            template = walk(template, change)
+        transform = template.get("Transform")
+        if transform:
+            transform = transform if isinstance(transform, list) else [transform]
+            transform = [one for one in transform if one != "AWS::LanguageExtensions"]
+            template.pop("Transform")
+            if transform:
+                template["Transform"] = transform
+        text = json.dumps(template, indent=1, default=str)
+        for nested in ["iot", "api", "alarms", "dashboard"]:
+            text = text.replace(f'"{nested}.yaml"', f'"{nested}.json"')
+        with open(os.path.join(out, file), "w") as target:
+            target.write(text)
+    for gap, times in sorted(done.items()):
+        print(f"gap   {gap} ({times} times)")
+
+
+def broken(template, out):
+    """ministack refuses alarms with metric math; this one comes after all tables and queues."""
+    with open(template) as source:
+        content = json.load(source)
+    content["Resources"]["Broken"] = {
+        "Type": "AWS::CloudWatch::Alarm",
+        "DependsOn": list(content["Resources"]),
+        "Properties": {
+            "ComparisonOperator": "GreaterThanThreshold",
+            "EvaluationPeriods": 1,
+            "Threshold": 1,
+            "Metrics": [{"Id": "sum", "Expression": "1 + 1", "ReturnData": True}],
+        },
+    }
+    with open(out, "w") as target:
+        json.dump(content, target)
+
+
+async def copy(reader, writer):
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except (ConnectionError, ssl.SSLError):
+        pass
+    finally:
+        writer.close()
+
+
+def proxy(port, to_port, certificate, key):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+
+    async def connected(reader, writer):
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(to_port))
+        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+
+    async def serve():
+        server = await asyncio.start_server(connected, "127.0.0.1", int(port), ssl=context)
+        await server.serve_forever()
+
+    asyncio.run(serve())
+
+
+# Bodies of requests that the API accepts, by operation; others get an empty object, which the function itself judges.
+BODIES = {
+    "PATCH /v1/shadows/{id}/reported": {"led": "on"},
+    "PATCH /v1/shadows/{id}/desired": {"led": "off"},
+}
+
+
+def operations(openapi, url):
+    """Calls each operation. The API must pass it to the function, which answers with success or its own problem."""
+    import botocore.auth
+    import botocore.awsrequest
+    import botocore.credentials
+
+    credentials = botocore.credentials.Credentials(os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"])
+    with open(openapi) as source:
+        paths = json.load(source)["paths"]
+    failed = calls = 0
+    for path, methods in paths.items():
+        for method in methods:
+            if method not in ("get", "put", "post", "patch", "delete") or path == "/health":
+                continue
+            calls += 1
+            target = url + re.sub(r"\{[^}]*\}", "check", path)
+            body = None
+            if method in ("put", "post", "patch"):
+                body = json.dumps(BODIES.get(f"{method.upper()} {path}", {})).encode()
+            headers = {"content-type": "application/json"} if body else {}
+            request = botocore.awsrequest.AWSRequest(method.upper(), target, headers=headers, data=body)
+            botocore.auth.SigV4Auth(credentials, "execute-api", "us-east-1").add_auth(request)
+            plain = urllib.request.Request(target, data=body, method=method.upper(), headers=dict(request.headers))
+            try:
+                with urllib.request.urlopen(plain, timeout=60) as response:
+                    status, kind = response.status, response.headers.get("content-type", "")
+            except urllib.error.HTTPError as error:
+                status, kind = error.code, error.headers.get("content-type", "")
+            except OSError as error:
+                status, kind = 0, str(error)
+            # A response of the function, not of the gateway.
+            if status >= 500 or status in (0, 403) or (status >= 400 and "problem+json" not in kind):
+                failed += 1
+                print(f"FAIL  {method.upper()} {path}: {status} {kind}")
+    print(f"{'ok  ' if not failed else 'FAIL'}  {calls - failed} of {calls} operations answered by the function")
+    return failed
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    commands = {"templates": templates, "break": broken, "proxy": proxy, "operations": operations}
+    sys.exit(1 if commands[command](*arguments) else 0)
