@@ -118,10 +118,9 @@ impl DynamoDbShadows {
                 });
             }
             // The items of the last key may not have been read all.
-            let last = entries.last().map(|(key, _)| key.clone());
-            let whole = entries.iter().rev().map(|(key, _)| key);
-            let whole = whole.skip_while(|key| Some(*key) == last.as_ref()).next();
-            if let Some(read_up_to) = whole.cloned() {
+            let last = entries.last().map(|(key, _)| key);
+            let mut keys = entries.iter().rev().map(|(key, _)| key);
+            if let Some(read_up_to) = keys.find(|key| Some(*key) != last).cloned() {
                 return Ok(Shard {
                     entries,
                     read_up_to: Some(read_up_to),
