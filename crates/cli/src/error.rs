@@ -28,7 +28,104 @@ pub(crate) enum ExitStatus {
     Unavailable = 6,
 }
 
+impl ExitStatus {
+    /// The word in errors as JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ExitStatus::Failed => "failed",
+            ExitStatus::Invalid => "invalid",
+            ExitStatus::NotFound => "notFound",
+            ExitStatus::Conflict => "conflict",
+            ExitStatus::TooLarge => "tooLarge",
+            ExitStatus::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// An error of the argument parser, in one line: what is wrong, and where to read more.
+impl From<&clap::Error> for CliError {
+    fn from(error: &clap::Error) -> CliError {
+        let text = error.render().to_string();
+        let words = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let useful = |paragraph: &&str| {
+            let start = paragraph.trim_start();
+            !start.is_empty() && !start.starts_with("Usage:") && !start.starts_with("For more")
+        };
+        let paragraphs: Vec<String> = text.split("\n\n").filter(useful).map(words).collect();
+        let reason = paragraphs.join("; ");
+        let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
+        CliError::invalid(format!("{reason}; see --help"))
+    }
+}
+
+/// What to do about errors of the library, which does not know the command line: a part of the error and the advice.
+const ADVICE: &[(&str, &str)] = &[
+    (
+        "not JSON at byte",
+        "give a JSON object, @FILE, or - for standard input",
+    ),
+    (
+        "a document is a JSON object",
+        "give one, @FILE, or - for standard input",
+    ),
+    (
+        " does not exist",
+        "check its name, and where it is: --region, --aws-url or --local",
+    ),
+    ("the shadow id is empty", "name the device"),
+    ("the sensor id may not hold", "leave it out"),
+    ("the uuid may not hold", "leave it out"),
+    (
+        "no such client",
+        "`antumbra clients list` shows those that exist",
+    ),
+    (
+        "not the id of a delivery",
+        "`antumbra clients deliveries CLIENT` shows them",
+    ),
+    ("its scheme is not https", "use an https:// URL"),
+    ("its address is", "allow it with --webhook-allow"),
+    (" expected, ", "read it again, or leave out --expected"),
+    (
+        "the cursor is malformed",
+        "use the one that the page before ended with",
+    ),
+    ("a name in a document is empty", "give every member a name"),
+    (
+        "the event has no Records",
+        "give a DynamoDB stream event, as Lambda receives it",
+    ),
+    ("the port is not a number", "write mqtt://host:port"),
+    ("data directory ", "choose another with --data-dir"),
+    (
+        "cannot write the ready file",
+        "choose a file in a directory that exists",
+    ),
+    ("No such file or directory", "check the path"),
+];
+
 impl CliError {
+    /// Adds what to do, unless the error says it.
+    pub(crate) fn with_advice(self) -> CliError {
+        let known = ADVICE.iter().find(|(part, _)| self.reason.contains(part));
+        match known {
+            Some((_, advice)) if !self.reason.contains("; ") => {
+                CliError::new(self.status, format!("{}; {advice}", self.reason))
+            }
+            _ => self,
+        }
+    }
+
+    /// Replaces an error that only says that something was not found.
+    pub(crate) fn or_missing(self, reason: Option<String>) -> CliError {
+        match reason {
+            Some(reason) if self.status == ExitStatus::NotFound => {
+                CliError::new(ExitStatus::NotFound, reason)
+            }
+            _ => self,
+        }
+    }
+
     pub(crate) fn new(status: ExitStatus, reason: impl ToString) -> CliError {
         CliError {
             status,

@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod send_message;
 mod signals;
+mod stacks;
 
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::clients::ClientsArguments;
 use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
+use commands::doctor::DoctorArguments;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
@@ -25,7 +27,7 @@ use commands::queues::QueuesArguments;
 use commands::registrations::RegistrationsCommand;
 use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
-use connection::Connection;
+use connection::{Connection, Service};
 use error::CliError;
 
 #[global_allocator]
@@ -70,6 +72,10 @@ enum Command {
     ///
     /// Example: antumbra messages query testThing --local
     Messages(MessagesArguments),
+    /// Check configuration, credentials, tables, queues, broker and versions, and say what to mend.
+    ///
+    /// Example: antumbra doctor --local
+    Doctor(DoctorArguments),
     /// Subscribe to and publish MQTT messages.
     ///
     /// Example: antumbra mqtt subscribe shadow/lamp-7/update/documents --local
@@ -104,22 +110,36 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(arguments).await {
+    // Before parsing: errors of the parser are JSON too.
+    let as_json = std::env::args_os().any(|argument| argument == "--json");
+    let result = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments).await,
+        Err(error) if error.use_stderr() && !is_help(&error) => Err(CliError::from(&error)),
+        // Help and version.
+        Err(error) => error.exit(),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{}", output::error(&error));
+            let error = error.with_advice();
+            anstream::eprintln!("{}", output::error(&error, as_json));
             error.exit_code()
         }
     }
 }
 
+/// Returns `true` for the help that is shown in place of a missing command.
+fn is_help(error: &clap::Error) -> bool {
+    error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+}
+
 async fn run(arguments: Arguments) -> Result<(), CliError> {
     let Arguments {
-        connection,
+        mut connection,
         json,
         command,
     } = arguments;
+    connection.find_stack()?;
     // Errors of DynamoDB name the endpoint.
     let explain = |error| connection.explain(error);
     let text = match command {
@@ -134,11 +154,14 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
             return commands::messages::run(messages, &connection, json).await;
         }
         Command::Mqtt(mqtt) => return commands::mqtt::run(mqtt, &connection, json).await,
+        Command::Doctor(doctor) => return commands::doctor::run(doctor, &connection, json).await,
         Command::Queues(queues) => return commands::queues::run(queues, &connection, json).await,
         Command::Shadow(ShadowCommand::Watch(watch)) => {
+            connection.check(Service::DynamoDb).await?;
             return watch.run(&connection, json).await.map_err(explain);
         }
         Command::Clients(clients) => {
+            connection.check(Service::DynamoDb).await?;
             let text = commands::clients::run(clients, &connection, json).await;
             text.map_err(explain)?
         }
@@ -146,14 +169,18 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Registrations(command) => commands::registrations::run(command, json)?,
         Command::Sensors(SensorsCommand::Signal(signal)) => signal.run(&connection, json).await?,
         Command::Sensors(SensorsCommand::Stored(command)) => {
+            connection.check(Service::DynamoDb).await?;
             let sensors = connection.sensors().await;
+            let missing = command.missing();
             let text = commands::sensors::run(command, &sensors, json).await;
-            text.map_err(explain)?
+            text.map_err(|error| explain(error.or_missing(missing)))?
         }
         Command::Shadow(ShadowCommand::Stored(command)) => {
+            connection.check(Service::DynamoDb).await?;
             let shadows = connection.shadows().await;
+            let missing = command.missing();
             let text = commands::shadow::run(command, &shadows, json).await;
-            text.map_err(explain)?
+            text.map_err(|error| explain(error.or_missing(missing)))?
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -21,8 +21,17 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-pub(crate) fn error(error: &CliError) -> String {
-    format!("{} {}", styled(BAD, "error:"), error.reason)
+/// Formats an error: one line for people, or a line of JSON.
+pub(crate) fn error(error: &CliError, as_json: bool) -> String {
+    match as_json {
+        true => serde_json::json!({
+            "error": error.reason,
+            "kind": error.status.name(),
+            "exitCode": error.status as u8,
+        })
+        .to_string(),
+        false => format!("{} {}", styled(BAD, "error:"), error.reason),
+    }
 }
 
 /// Prints text and a line break. A closed pipe, as of `head`, is not an error.

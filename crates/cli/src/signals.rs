@@ -5,6 +5,30 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Receives SIGHUP, which asks for a reload. Elsewhere than on Unix there is none.
+#[derive(Debug)]
+pub(crate) struct Hangup {
+    #[cfg(unix)]
+    signal: Signal,
+}
+
+impl Hangup {
+    pub(crate) fn listen() -> io::Result<Hangup> {
+        Ok(Hangup {
+            #[cfg(unix)]
+            signal: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signal.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Receives the signals from its creation on, so that none is missed between two waits.
 #[derive(Debug)]
 pub(crate) struct Signals {

@@ -6,6 +6,7 @@ mod api;
 mod data_directory;
 mod event_sources;
 mod functions;
+mod replaceable;
 mod shadow_topics;
 mod targets;
 mod token;
@@ -22,6 +23,7 @@ use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
+use antumbra_stream_listener::StreamListener;
 use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_types::SdkConfig;
 
@@ -36,6 +38,7 @@ use crate::task::Running;
 use crate::unkind::Unkind;
 use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
+use replaceable::Replaceable;
 
 pub use token::HttpToken;
 pub use webhooks::Webhooks;
@@ -149,6 +152,7 @@ pub struct Stack {
     // Fields are dropped in order: event sources stop before the services.
     event_sources: Vec<Running>,
     sweep: Function,
+    listener: Replaceable<StreamListener>,
     services: LocalServices,
     // Last: the directory stays locked until everything has stopped.
     _data_directory: Option<DataDirectory>,
@@ -219,8 +223,9 @@ impl Stack {
         .await?;
 
         let sweep = services.liveness_sweep();
+        let (stream_listener, listener) = services.stream_listener(options.registrations)?;
         let mut functions = vec![
-            services.stream_listener(options.registrations)?,
+            stream_listener,
             services.message_ingest(),
             services.sensor_ingest(options.auto_registration),
             sweep.clone(),
@@ -258,6 +263,7 @@ impl Stack {
             http_api,
             event_sources,
             sweep,
+            listener,
             services,
             _data_directory: data_directory,
         })
@@ -269,6 +275,20 @@ impl Stack {
 
     pub fn http_token(&self) -> &HttpToken {
         &self.http_token
+    }
+
+    /// Replaces all registrations, or none if one of them cannot be used. Changes that are being processed are
+    /// processed with the registrations before.
+    pub async fn reload(&self, registrations: Registrations) -> Result<(), StackError> {
+        let sdk = self.services.sdk();
+        let (sqs, sns) = (
+            aws_sdk_sqs::Client::new(&sdk),
+            aws_sdk_sns::Client::new(&sdk),
+        );
+        targets::ensure(&registrations, &sqs, &sns).await?;
+        self.listener
+            .replace(self.services.listener(registrations)?);
+        Ok(())
     }
 
     pub fn queue_url(&self, name: &str) -> String {

@@ -1,6 +1,7 @@
 //! Loads registrations from a directory: the one packaged with the stream listener, or the one given to the command.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use antumbra_registration::{LoadErrors, Registrations};
 
@@ -30,11 +31,9 @@ pub fn load(
     Registrations::load(read(directory)?, env).map_err(FilesError::Invalid)
 }
 
-/// The same with the files of the directory `examples` in it, if there is one, in one order.
-pub fn load_with_examples(
-    directory: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Registrations, FilesError> {
+/// Reads names and texts of the same files and of those of the directory `examples` in it, if there is one, in one
+/// order.
+pub fn read_with_examples(directory: &Path) -> Result<Vec<(String, String)>, FilesError> {
     let mut files = read(directory)?;
     let examples = directory.join(EXAMPLES);
     if examples.is_dir() {
@@ -42,7 +41,22 @@ pub fn load_with_examples(
         files.extend(read(&examples)?.into_iter().map(named));
         files.sort_by(|(a, _), (b, _)| a.rsplit('/').next().cmp(&b.rsplit('/').next()));
     }
-    Registrations::load(files, env).map_err(FilesError::Invalid)
+    Ok(files)
+}
+
+/// The files whose change may change the registrations, with their time and size.
+pub fn fingerprint(directory: &Path) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
+    let mut files = Vec::new();
+    for directory in [directory.to_owned(), directory.join(EXAMPLES)] {
+        let entries = std::fs::read_dir(&directory).into_iter().flatten();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if let Ok(metadata) = std::fs::metadata(&path) {
+                files.push((path, metadata.modified().ok(), metadata.len()));
+            }
+        }
+    }
+    files.sort();
+    files
 }
 
 /// Reads the registrations of a directory: names and texts of the files.

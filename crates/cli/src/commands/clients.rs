@@ -315,6 +315,8 @@ async fn execute(
             status,
             paging,
         } => {
+            // An unknown client has no deliveries either; say which of the two it is.
+            clients.get(&id).await?;
             let query = HistoryQuery {
                 from: since,
                 status,

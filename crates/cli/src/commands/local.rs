@@ -1,26 +1,28 @@
 //! `antumbra local`: runs the local stack until Ctrl-C.
 
 mod ready_file;
+mod reload;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
-use antumbra_local::stack::{Addresses, HttpToken, Options, Stack, StackError, Webhooks};
+use antumbra_local::stack::{HttpToken, Options, Stack, StackError, Webhooks};
 use antumbra_local::unkind::Unkind;
 use antumbra_publish::webhook::Allow;
 use antumbra_wire::topic_prefix::TopicPrefix;
 use clap::Args;
-use serde::Serialize;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::commands::registrations::Directory;
 use crate::error::{CliError, chain};
-use crate::output::{FAINT, STRONG, print, styled, table};
+use crate::output::{BAD, FAINT, STRONG, print, styled, table};
 use crate::signals::Signals;
+use crate::stacks::{self, DEFAULT_NAME, Entry, RunningStack};
 use ready_file::ReadyFile;
+use reload::Reload;
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalArguments {
@@ -30,6 +32,9 @@ pub(crate) struct LocalArguments {
     /// Keep data in memory only.
     #[arg(long, conflicts_with = "data_dir")]
     memory: bool,
+    /// Name by which `--local=NAME` finds this stack among several.
+    #[arg(long, default_value = DEFAULT_NAME, value_parser = stacks::name)]
+    name: String,
     #[command(flatten)]
     registrations: Directory,
     /// Port of DynamoDB; 0 for any free one, as for all ports.
@@ -59,7 +64,7 @@ pub(crate) struct LocalArguments {
     /// latency, transaction conflicts.
     #[arg(long, value_name = "SEED", env = "ANTUMBRA_UNKIND")]
     unkind: Option<u64>,
-    /// File with all addresses as JSON; it exists while the stack is up.
+    /// File with all addresses and the token as JSON; it exists while the stack is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
     /// Log more; twice for everything.
@@ -82,7 +87,8 @@ pub(crate) async fn run(
     topic_prefix: &TopicPrefix,
 ) -> Result<(), CliError> {
     start_logging(arguments.verbose);
-    let registrations = arguments.registrations.load()?;
+    let terminal = std::io::stderr().is_terminal();
+    let (mut reload, registrations) = Reload::start(&arguments.registrations)?;
     let enabled_registrations = registrations
         .iter()
         .filter(|(_, registration)| registration.enabled)
@@ -111,13 +117,51 @@ pub(crate) async fn run(
         stack = starting => stack.map_err(start_error)?,
         () = signals.next() => return Ok(()),
     };
+    let running = running_stack(&stack, &arguments.name);
+    // The stack can be used without its entry, by its addresses.
+    let entry = Entry::claim(&arguments.name).and_then(|entry| {
+        let Some(mut entry) = entry else {
+            return Ok(None);
+        };
+        entry.write(&running).map(|()| Some(entry))
+    });
+    let entry = entry.unwrap_or_else(|error| {
+        anstream::eprintln!(
+            "--local will not find this stack: its file cannot be written: {error}"
+        );
+        None
+    });
     if let Some(file) = &ready_file {
-        file.write(&addresses_json(stack.addresses()))?;
+        file.write(&crate::output::json(&running))?;
     }
-    let banner = banner(&stack, &arguments, topic_prefix, enabled_registrations);
+    let banner = banner(
+        &stack,
+        &arguments,
+        topic_prefix,
+        enabled_registrations,
+        entry.is_some(),
+    );
     print(&banner)?;
-    signals.next().await;
+    loop {
+        tokio::select! {
+            () = signals.next() => break,
+            () = reload.wanted() => {}
+        }
+        // A closed terminal sends the same signal as a request to reload.
+        if terminal && !std::io::stderr().is_terminal() {
+            break;
+        }
+        match reload.apply(&stack).await {
+            Ok(changes) => print(&format!("registrations reloaded: {changes}"))?,
+            Err(error) => anstream::eprintln!(
+                "{} the registrations in force stay: {}",
+                styled(BAD, "error:"),
+                error.reason
+            ),
+        }
+    }
     drop(ready_file);
+    drop(entry);
     anstream::eprintln!("stopping");
     tokio::select! {
         () = stack.stop() => {}
@@ -192,22 +236,22 @@ fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     }
 }
 
-fn addresses_json(addresses: Addresses) -> String {
-    #[derive(Serialize)]
-    struct Ready {
-        process: u32,
-        dynamodb: String,
-        aws: String,
-        mqtt: String,
-        http: String,
-    }
-    crate::output::json(&Ready {
+/// The content of the ready file and of the file in the state directory.
+fn running_stack(stack: &Stack, name: &str) -> RunningStack {
+    let addresses = stack.addresses();
+    RunningStack {
+        name: name.to_owned(),
         process: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         dynamodb: format!("http://{}", addresses.dynamodb),
         aws: format!("http://{}", addresses.aws),
         mqtt: format!("mqtt://{}", addresses.mqtt),
         http: format!("http://{}", addresses.http),
-    })
+        token: stack.http_token().text.clone(),
+        region: antumbra_local::REGION.to_owned(),
+        access_key_id: "local".to_owned(),
+        secret_access_key: "local".to_owned(),
+    }
 }
 
 /// Formats the text that is printed when the stack is up: addresses, storage and commands to try.
@@ -216,6 +260,7 @@ fn banner(
     arguments: &LocalArguments,
     topic_prefix: &TopicPrefix,
     enabled_registrations: usize,
+    is_found: bool,
 ) -> String {
     let addresses = stack.addresses();
     let row = |name: &str, address: String, hint: &str| {
@@ -255,11 +300,19 @@ fn banner(
         .unkind
         .map(|seed| format!(", unkind with seed {seed}"));
     let unkind = unkind.unwrap_or_default();
-    let directory = arguments.registrations.registrations.display();
-    let connection = if addresses.dynamodb.port() == 8000 {
-        "--local".to_owned()
-    } else {
-        format!("--endpoint-url http://{}", addresses.dynamodb)
+    let registrations = match arguments.registrations.is_absent() {
+        true => format!(
+            "{enabled_registrations} built-in registrations, because there is no directory registrations here"
+        ),
+        false => format!(
+            "{enabled_registrations} registrations from {}",
+            arguments.registrations.path().display()
+        ),
+    };
+    let connection = match (is_found, arguments.name.as_str()) {
+        (true, DEFAULT_NAME) => "--local".to_owned(),
+        (true, name) => format!("--local={name}"),
+        (false, _) => format!("--endpoint-url http://{}", addresses.dynamodb),
     };
     let program = program();
     let token = match stack.http_token() {
@@ -277,7 +330,7 @@ fn banner(
         ),
     ];
     format!(
-        "{}\n{}\n\n{enabled_registrations} registrations from {directory}, {storage}{unkind}. \
+        "{}\n{}\n\n{registrations}, {storage}{unkind}. \
          Try in another terminal:\n\n  {}\n\n\
          Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),

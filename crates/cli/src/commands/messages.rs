@@ -15,9 +15,6 @@ use crate::output;
 use request::InboxRequest;
 use send::SendMessage;
 
-/// Broker of the local stack.
-const LOCAL_MQTT: &str = "mqtt://127.0.0.1:1883";
-
 #[derive(Debug, Args)]
 pub(crate) struct MessagesArguments {
     #[command(flatten)]
@@ -57,7 +54,7 @@ enum MessagesCommand {
 
 impl BrokerArguments {
     async fn broker(&self, connection: &Connection) -> Result<Broker, CliError> {
-        let local = connection.is_local().then_some(LOCAL_MQTT);
+        let local = connection.local_broker();
         match (self.mqtt_url.as_deref().or(local), &self.iot_endpoint) {
             (Some(url), _) => Broker::parse(url)
                 .map_err(|fault| CliError::invalid(format!("--mqtt-url {url}: {fault}"))),
@@ -69,6 +66,10 @@ impl BrokerArguments {
                 "no broker is given; use --local, --iot-endpoint HOST or --mqtt-url URL",
             )),
         }
+    }
+
+    pub(crate) fn is_given(&self, connection: &Connection) -> bool {
+        self.mqtt_url.is_some() || self.iot_endpoint.is_some() || connection.is_local()
     }
 
     pub(crate) async fn open(

@@ -18,7 +18,7 @@ use antumbra_shadow_requests::ShadowRequests;
 use clap::{Args, Subcommand};
 
 use crate::commands::registrations::Directory;
-use crate::connection::Connection;
+use crate::connection::{Connection, Service};
 use crate::error::CliError;
 use crate::output;
 use crate::progress::Progress;
@@ -103,6 +103,7 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
+    connection.check(Service::Sqs).await?;
     let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);
     match arguments.command {
         QueuesCommand::Show {

@@ -1,8 +1,9 @@
 //! `antumbra registrations …`: checks registrations and explains their matches.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antumbra_notify::files;
+use antumbra_registration::Registrations;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -35,10 +36,31 @@ pub(crate) enum RegistrationsCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Directory {
-    /// Directory of registrations; those of a directory `examples` in it are loaded too.
-    #[arg(long, default_value = "registrations", value_name = "DIR")]
-    pub(crate) registrations: PathBuf,
+    /// Directory of registrations; those of a directory `examples` in it are loaded too [default: registrations]
+    #[arg(long, value_name = "DIR")]
+    registrations: Option<PathBuf>,
 }
+
+/// Registrations that shadows over MQTT, the inbox and webhooks need, for a stack that is started elsewhere than in the
+/// repository.
+const BUILT_IN: [(&str, &str); 4] = [
+    (
+        "inbox-notifications.json",
+        include_str!("../../../../registrations/inbox-notifications.json"),
+    ),
+    (
+        "sensor-clients.json",
+        include_str!("../../../../registrations/sensor-clients.json"),
+    ),
+    (
+        "shadow-delta.json",
+        include_str!("../../../../registrations/shadow-delta.json"),
+    ),
+    (
+        "shadow-documents.json",
+        include_str!("../../../../registrations/shadow-documents.json"),
+    ),
+];
 
 /// The JSON Schema of registration files; tests compare it with the reader.
 const SCHEMA: &str = include_str!("../../../../registrations/registration.schema.json");
@@ -52,10 +74,44 @@ pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String
 }
 
 impl Directory {
-    pub(crate) fn load(&self) -> Result<antumbra_registration::Registrations, CliError> {
-        files::load_with_examples(&self.registrations, &|name| std::env::var(name).ok())
-            .map_err(|error| CliError::invalid(error.lines().join("\n       ")))
+    pub(crate) fn path(&self) -> &Path {
+        let given = self.registrations.as_deref();
+        given.unwrap_or(Path::new("registrations"))
     }
+
+    /// Returns `true` if no directory is given and the default one is missing.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.registrations.is_none() && !self.path().exists()
+    }
+
+    pub(crate) fn load(&self) -> Result<Registrations, CliError> {
+        load(self.read()?)
+    }
+
+    /// Reads names and texts of the files.
+    fn read(&self) -> Result<Vec<(String, String)>, CliError> {
+        let hint = match self.is_absent() {
+            true => "; go to the directory that holds it, or name it with --registrations",
+            false => "",
+        };
+        files::read_with_examples(self.path())
+            .map_err(|error| CliError::invalid(format!("{error}{hint}")))
+    }
+
+    /// The same, with the built-in files in place of a missing default directory.
+    pub(crate) fn read_or_built_in(&self) -> Result<Vec<(String, String)>, CliError> {
+        let built_in = BUILT_IN.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        match self.is_absent() {
+            true => Ok(built_in.to_vec()),
+            false => self.read(),
+        }
+    }
+}
+
+/// Loads registrations from names and texts of their files.
+pub(crate) fn load(files: Vec<(String, String)>) -> Result<Registrations, CliError> {
+    Registrations::load(files, &|name| std::env::var(name).ok())
+        .map_err(|errors| CliError::invalid(errors.to_string().replace('\n', "\n       ")))
 }
 
 fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {

@@ -163,6 +163,26 @@ pub(crate) enum StoredCommand {
     Purge,
 }
 
+impl StoredCommand {
+    /// The error if the sensor does not exist.
+    pub(crate) fn missing(&self) -> Option<String> {
+        use StoredCommand as C;
+        match self {
+            C::Move { id, .. }
+            | C::Update { id, .. }
+            | C::Unregister { id, .. }
+            | C::Show { id }
+            | C::Read { id, .. }
+            | C::Latest { id, .. }
+            | C::Between { id, .. }
+            | C::State { id } => Some(format!(
+                "the sensor {id} does not exist; `antumbra sensors list` shows those that do"
+            )),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct LocationArguments {
     /// City.

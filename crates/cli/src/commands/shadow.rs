@@ -77,6 +77,20 @@ pub(crate) enum StoredCommand {
     },
 }
 
+impl StoredCommand {
+    /// The error if the shadow does not exist.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let (StoredCommand::Get { shadow, .. } | StoredCommand::Delete { shadow, .. }) = self
+        else {
+            return None;
+        };
+        Some(format!(
+            "the shadow {}/{} does not exist; `antumbra shadow list` shows those that do",
+            shadow.id, shadow.name
+        ))
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ShadowArguments {
     /// Device id; any text.
@@ -171,6 +185,8 @@ pub(crate) async fn run<P: ShadowStore>(
                 reported: expect.filter(|_| part != Deletable::Desired),
                 desired: expect.filter(|_| part != Deletable::Reported),
             };
+            // A delete of nothing succeeds; whoever types the name expects something there.
+            shadows.read(&shadow, DocumentSet::Both).await?;
             shadows.delete(delete).await?;
             Ok(render::deleted(&shadow, json))
         }

@@ -185,6 +185,10 @@ fn every_block_says_how_it_is_tested() {
                 "console not-run" => not_run += 1,
                 "rust" => assert_eq!(name, "docs/sdk.md"),
                 "text" => {}
+                // Run by the tests of registrations.
+                "json registration" | "json matches" | "json unmatched" => {
+                    assert_eq!(name, "docs/registrations.md");
+                }
                 _ => panic!("{name}: a block is marked {info:?}"),
             }
         }

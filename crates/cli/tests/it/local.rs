@@ -214,7 +214,7 @@ fn a_wrong_endpoint_is_reported_in_one_line() {
     let unused = "http://127.0.0.1:9";
     let printed = fails(&mut report_to(unused), 6);
     assert!(
-        printed.contains("(endpoint http://127.0.0.1:9); nothing listens there"),
+        printed.contains("nothing listens at http://127.0.0.1:9"),
         "{printed}"
     );
     assert!(printed.contains("antumbra local"), "{printed}");

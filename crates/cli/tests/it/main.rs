@@ -13,4 +13,6 @@ mod messages;
 mod process;
 mod queues;
 mod sensors;
+mod stacks;
 mod watch;
+mod wrong_usages;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,8 +12,17 @@ pub(crate) fn command() -> Command {
     command
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")
-        .env("AWS_REGION", "us-east-1");
+        .env("AWS_REGION", "us-east-1")
+        .env("XDG_STATE_HOME", state_directory());
     command
+}
+
+/// State directory of this test run, so that stacks of the user are neither found nor hidden.
+fn state_directory() -> &'static Path {
+    static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
+    DIRECTORY
+        .get_or_init(|| tempfile::tempdir().unwrap())
+        .path()
 }
 
 pub(crate) fn antumbra(arguments: &[&str]) -> Output {
@@ -92,7 +102,7 @@ impl Home {
         (running, welcome)
     }
 
-    fn wait(&self, command: &mut Command) -> Running {
+    pub(crate) fn wait(&self, command: &mut Command) -> Running {
         let mut process = command.spawn().unwrap();
         let addresses = wait_for("the start", || {
             assert!(

@@ -18,8 +18,10 @@ use antumbra_service::clock::Clock;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_service::sensors::ValueType;
+use antumbra_stream_listener::StreamListener;
 use aws_types::SdkConfig;
 
+use super::replaceable::Replaceable;
 use super::{LocalServices, StackError, Webhooks};
 use crate::function::Function;
 
@@ -154,11 +156,21 @@ impl LocalServices {
         })
     }
 
+    /// The function that reads the table's streams, and the handler in which its registrations can be replaced.
     pub(super) fn stream_listener(
         &self,
         registrations: Registrations,
-    ) -> Result<Function, StackError> {
+    ) -> Result<(Function, Replaceable<StreamListener>), StackError> {
+        let handler = Replaceable::new(self.listener(registrations)?);
         let name = antumbra_stream_listener::NAME;
+        let function = Function::from_handler(name, self.clock.clone(), handler.clone());
+        Ok(((self.wrap)(function), handler))
+    }
+
+    pub(super) fn listener(
+        &self,
+        registrations: Registrations,
+    ) -> Result<StreamListener, StackError> {
         let config = antumbra_stream_listener::Config {
             undeliverable_queue_url: self.queues.queue_url(queues::UNDELIVERABLE),
             spill_queue_url: Some(self.queues.queue_url(queues::SPILL)),
@@ -170,10 +182,9 @@ impl LocalServices {
             // The emulated queues do not accept a tenant.
             ..Default::default()
         };
-        let sdk = self.sdk_of(name);
+        let sdk = self.sdk_of(antumbra_stream_listener::NAME);
         let clock = Arc::new(self.clock.clone());
         let listener = antumbra_stream_listener::build(config, registrations, &sdk, clock)?;
-        let function = Function::from_handler(name, self.clock.clone(), listener);
-        Ok((self.wrap)(function))
+        Ok(listener)
     }
 }

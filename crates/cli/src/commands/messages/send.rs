@@ -39,9 +39,19 @@ impl SendMessage {
 
     /// Rejects a name that the inbox would reject.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        Source::new(self.thing.as_str())
-            .map(drop)
-            .map_err(CliError::invalid)
+        Source::new(self.thing.as_str()).map_err(CliError::invalid)?;
+        if self.message.as_deref() == Some("-") {
+            // Standard input can be read only once.
+            return Ok(());
+        }
+        // The inbox quarantines other texts, and nothing would arrive. Its rules for objects are those of the deployment.
+        match serde_json::from_str::<Value>(&self.text()?) {
+            Ok(Value::Object(_)) => Ok(()),
+            Ok(_) => Err(CliError::invalid("the message must be a JSON object")),
+            Err(fault) => Err(CliError::invalid(format!(
+                "the message is not JSON: {fault}; write @FILE for the text of a file"
+            ))),
+        }
     }
 
     /// Sends the message and returns its ids, after the inbox has stored it if the command waits.

@@ -36,6 +36,12 @@ impl Import {
         json: bool,
     ) -> Result<String, CliError> {
         let text = text(&self.lines)?;
+        if !self.lines.starts_with(['@', '-', '{']) {
+            return Err(CliError::invalid(format!(
+                "{} is not JSON; write @{} for the lines of a file, or - for standard input",
+                self.lines, self.lines
+            )));
+        }
         let lines = text.lines().enumerate();
         let lines = lines.filter(|(_, line)| !line.trim().is_empty());
         let mut results = stream::iter(lines)

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::scalar;
-use crate::connection::Connection;
+use crate::connection::{Connection, Service};
 use crate::error::CliError;
 use crate::input::time;
 use crate::output::{FAINT, STRONG, json, styled};
@@ -41,6 +41,7 @@ impl SendSignal {
         as_json: bool,
     ) -> Result<String, CliError> {
         let text = self.text()?;
+        connection.check(Service::Sqs).await?;
         let client = aws_sdk_sqs::Client::new(&connection.aws().await);
         let message = send_message(&client, &self.queue, &text, &self.id).await?;
         if as_json {
