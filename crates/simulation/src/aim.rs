@@ -43,6 +43,8 @@ enum Scene {
     Operator,
     /// An operator's action is interrupted.
     InterruptedOperator,
+    /// A delivery is held again while the release of held deliveries is not over.
+    Release,
     /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
     /// Any call of any function.
@@ -78,6 +80,7 @@ const CALLS: [(&str, &[&str]); 9] = [
             "Query",
             "SendMessageBatch",
             "UpdateItem",
+            "DeleteItem",
             "TransactWriteItems",
         ],
     ),
@@ -116,6 +119,7 @@ impl Aims {
             Scene::Marker,
             Scene::Operator,
             Scene::InterruptedOperator,
+            Scene::Release,
             Scene::Listener,
             Scene::Any,
         ]);
@@ -147,6 +151,15 @@ impl Aims {
                 operator(&["UpdateItem"]),
                 any(OPERATOR, &["Query", "SendMessageBatch", "UpdateItem"]),
             ],
+            Scene::Release => {
+                let fate = *chance.pick(&[Fate::Slow, Fate::Late]);
+                let removal = |function| aim(function, "DeleteItem", Interference::HasFate(fate));
+                vec![
+                    operator(&["BatchGetItem"]),
+                    removal(OPERATOR),
+                    removal(SWEEP),
+                ]
+            }
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
@@ -170,7 +183,7 @@ impl Aims {
     pub(crate) fn needs_operator(&self) -> bool {
         matches!(
             self.scene,
-            Some(Scene::Operator | Scene::InterruptedOperator)
+            Some(Scene::Operator | Scene::InterruptedOperator | Scene::Release)
         )
     }
 
