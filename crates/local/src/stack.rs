@@ -22,6 +22,7 @@ use antumbra_notify::RouteError;
 use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
+use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::StreamListener;
 use antumbra_wire::topic_prefix::TopicPrefix;
@@ -65,6 +66,8 @@ pub struct Options {
     pub webhooks: Webhooks,
     /// Properties of automatically registered sensors; `None` to quarantine signals of unknown sensors.
     pub auto_registration: Option<AutoRegistration>,
+    /// Values that signals may have.
+    pub signal_values: ValueType,
     pub http_clients: HttpClients,
     /// Host names that requests may have beside loopback ones.
     pub allowed_hosts: AllowedHosts,
@@ -227,7 +230,7 @@ impl Stack {
         let mut functions = vec![
             stream_listener,
             services.message_ingest(),
-            services.sensor_ingest(options.auto_registration),
+            services.sensor_ingest(options.auto_registration, options.signal_values),
             sweep.clone(),
             services.webhook_deliver(&options.webhooks),
             services.shadow_requests(),
@@ -249,6 +252,7 @@ impl Stack {
             options.http_port,
             &http_token.text,
             options.webhooks.allow,
+            options.signal_values,
         )
         .await?;
         let addresses = Addresses {

@@ -44,8 +44,9 @@ pub use deliveries::{
 };
 pub use messages::{Message, MessageEntry, MessagePage};
 pub use sensors::{
-    Location, NewReading, NewReadings, NewSensor, Reading, ReadingPage, Scalar, Sensor,
-    SensorDescription, SensorPage, SensorPatch, SensorState, SensorSummary,
+    Location, NewReading, NewReadings, NewSensor, NewSignals, Reading, ReadingPage, Scalar, Sensor,
+    SensorData, SensorDescription, SensorPage, SensorPatch, SensorState, SensorSummary,
+    SignalResult, SignalResults,
 };
 pub use shadows::{
     BulkError, BulkResult, BulkResults, Delta, DocumentPage, DocumentSummary, DocumentUpdate,

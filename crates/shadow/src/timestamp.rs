@@ -50,22 +50,31 @@ impl Timestamp {
         }
     }
 
-    /// Reads a whole number of Unix seconds, milliseconds, microseconds or nanoseconds.
+    /// Reads a number of Unix seconds, milliseconds, microseconds or nanoseconds, told apart by magnitude. Digits finer
+    /// than a nanosecond are cut off.
     ///
     /// ```
     /// use antumbra_shadow::Timestamp;
     /// assert_eq!(Timestamp::of_unix("1769860800000"), Timestamp::parse("2026-01-31T12:00:00Z"));
-    /// assert_eq!(Timestamp::of_unix("1.5"), None);
+    /// assert_eq!(Timestamp::of_unix("1769860800.25"), Timestamp::parse("2026-01-31T12:00:00.25Z"));
     /// ```
     pub fn of_unix(text: &str) -> Option<Timestamp> {
-        let value: i64 = text.parse().ok()?;
-        let unit = match value.unsigned_abs() {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let value: i64 = whole.parse().ok()?;
+        let unit: i128 = match value.unsigned_abs() {
             0..=99_999_999_999 => 1_000_000_000,
             100_000_000_000..=99_999_999_999_999 => 1_000_000,
             100_000_000_000_000..=99_999_999_999_999_999 => 1_000,
             _ => 1,
         };
-        Some(Timestamp(i128::from(value) * unit))
+        let mut part = 0;
+        let mut place = unit;
+        for digit in fraction.chars() {
+            place /= 10;
+            part += i128::from(digit.to_digit(10)?) * place;
+        }
+        let sign = if whole.starts_with('-') { -1 } else { 1 };
+        Some(Timestamp(i128::from(value) * unit + sign * part))
     }
 
     /// Reads an RFC 3339 string. An offset that leads out of the years 0000 to 9999 makes it none, since it

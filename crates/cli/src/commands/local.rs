@@ -11,6 +11,7 @@ use antumbra_local::stack::{HttpToken, Options, Stack, StackError, Webhooks};
 use antumbra_local::unkind::Unkind;
 use antumbra_publish::webhook::Allow;
 use antumbra_wire::topic_prefix::TopicPrefix;
+use antumbra_service::sensors::ValueType;
 use clap::Args;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -56,6 +57,9 @@ pub(crate) struct LocalArguments {
     /// plain HTTP. This machine by default.
     #[arg(long, value_name = "LIST", env = "WEBHOOK_ALLOW")]
     webhook_allow: Option<Allow>,
+    /// Values that signals may have: binary (0 and 1) or scalar (any number, text or boolean).
+    #[arg(long, value_name = "VALUES", env = "DATA", default_value_t)]
+    data: ValueType,
     /// Host name that requests may have beside loopback ones, for example of functions in a container. Can be
     /// repeated.
     #[arg(long, value_name = "NAME")]
@@ -109,6 +113,7 @@ pub(crate) async fn run(
         registrations,
         topic_prefix: topic_prefix.clone(),
         webhooks: arguments.webhooks(),
+        signal_values: arguments.data,
         unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
         allowed_hosts: arguments.allow_host.iter().cloned().collect(),
         ..Options::default()

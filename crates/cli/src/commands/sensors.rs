@@ -6,12 +6,12 @@ mod signal;
 
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
-    Address, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, PurgeQueue, Reading,
-    ReadingStore, Sensor, SensorId, SensorPatch, SensorStore, SensorType, Sensors, SilenceTimeout,
-    StateStore, Unit, Value, Version, purge_due,
+    Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
+    PurgeQueue, Reading, ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore,
+    SensorType, Sensors, SilenceTimeout, StateStore, Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::error::CliError;
 use crate::input::{Paging, time};
@@ -32,14 +32,14 @@ pub(crate) enum SensorsCommand {
 /// Commands that read or write the table.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoredCommand {
-    /// Register a sensor. Registering it again with the same data changes nothing.
+    /// Register a sensor, with or without a location. A sensor that is registered already is refused.
     ///
     /// Example: antumbra sensors register xa7v9Dfadr7H Poznań A 2 13 --type lock --silence 3600
     Register {
         /// Sensor id: letters, digits, '-', '_', '.', ':'.
         id: String,
         #[command(flatten)]
-        location: LocationArguments,
+        location: OptionalLocation,
         #[command(flatten)]
         details: Details,
     },
@@ -85,10 +85,15 @@ pub(crate) enum StoredCommand {
         /// Sensor id.
         id: String,
     },
-    /// List all sensors.
+    /// List sensors.
     ///
-    /// Example: antumbra sensors list --limit 20
-    List(Paging),
+    /// Example: antumbra sensors list --connection lost --limit 20
+    List {
+        #[command(flatten)]
+        filter: Filter,
+        #[command(flatten)]
+        paging: Paging,
+    },
     /// List the sensors of a city, building, floor or room.
     ///
     /// Example: antumbra sensors in Poznań A 2
@@ -103,6 +108,8 @@ pub(crate) enum StoredCommand {
         /// Room.
         #[arg(allow_negative_numbers = true)]
         room: Option<String>,
+        #[command(flatten)]
+        filter: Filter,
         #[command(flatten)]
         paging: Paging,
     },
@@ -131,6 +138,9 @@ pub(crate) enum StoredCommand {
     Latest {
         /// Sensor id.
         id: String,
+        /// Cursor of the previous page.
+        #[arg(long)]
+        cursor: Option<String>,
         /// Maximum number of readings.
         #[arg(long, default_value_t = DEFAULT_LATEST as u32, value_parser = clap::value_parser!(u32).range(1..=1000))]
         most: u32,
@@ -204,6 +214,32 @@ impl LocationArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct OptionalLocation {
+    /// City; with it also building, floor and room.
+    #[arg(requires = "room")]
+    city: Option<String>,
+    /// Building.
+    building: Option<String>,
+    /// Floor; may be negative.
+    #[arg(allow_negative_numbers = true)]
+    floor: Option<String>,
+    /// Room.
+    #[arg(allow_negative_numbers = true)]
+    room: Option<String>,
+}
+
+impl OptionalLocation {
+    fn location(&self) -> Result<Option<Location>, InvalidSensor> {
+        match (&self.city, &self.building, &self.floor, &self.room) {
+            (Some(city), Some(building), Some(floor), Some(room)) => {
+                Location::new(city, building, floor, room).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Details {
     /// Location in free text.
     #[arg(long)]
@@ -222,6 +258,41 @@ impl Details {
             address: self.address.map(Address::new).transpose()?,
             sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
             silence_after: self.silence.map(SilenceTimeout::seconds).transpose()?,
+        })
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Start of the sensor id.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// Sensors of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    sensor_type: Option<String>,
+    /// Sensors with this connection.
+    #[arg(long, value_enum)]
+    connection: Option<ConnectionArgument>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ConnectionArgument {
+    Never,
+    Online,
+    Lost,
+}
+
+impl Filter {
+    fn query(self, place: Option<LocationPrefix>) -> Result<SensorQuery, InvalidSensor> {
+        Ok(SensorQuery {
+            place,
+            id_prefix: self.prefix,
+            sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
+            connection: self.connection.map(|connection| match connection {
+                ConnectionArgument::Never => Connection::Never,
+                ConnectionArgument::Online => Connection::Online,
+                ConnectionArgument::Lost => Connection::Lost,
+            }),
         })
     }
 }
@@ -287,24 +358,24 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>
             let (registered, state) = (sensors.get(&id).await?, sensors.state(&id).await?);
             Ok(render::with_state(&registered, state, json))
         }
-        StoredCommand::List(paging) => {
-            let cursor = paging.cursor();
-            let page = sensors.all(paging.limit(), cursor.as_ref()).await?;
-            Ok(render::sensors(page, json))
+        StoredCommand::List { filter, paging } => {
+            let (query, cursor) = (filter.query(None)?, paging.cursor());
+            let page = sensors.list(&query, paging.limit(), cursor.as_ref());
+            Ok(render::sensors(page.await?, json))
         }
         StoredCommand::In {
             city,
             building,
             floor,
             room,
+            filter,
             paging,
         } => {
             let [building, floor, room] = [&building, &floor, &room].map(Option::as_deref);
             let place = LocationPrefix::new(&city, building, floor, room)?;
-            let cursor = paging.cursor();
-            let limit = paging.limit();
-            let page = sensors.in_place(&place, limit, cursor.as_ref()).await?;
-            Ok(render::sensors(page, json))
+            let (query, cursor) = (filter.query(Some(place))?, paging.cursor());
+            let page = sensors.list(&query, paging.limit(), cursor.as_ref());
+            Ok(render::sensors(page.await?, json))
         }
         StoredCommand::Read {
             id,
@@ -317,13 +388,14 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>
             let time = time.unwrap_or_else(|| SystemClock.now());
             let unit = unit.map(Unit::new).transpose()?;
             let reading = Reading::new(scalar(&value)?, unit, time, sequence)?;
-            sensors.save(&id, std::slice::from_ref(&reading)).await?;
-            Ok(render::readings(&id, &[reading], None, json))
+            let sensor = sensors.save(&id, std::slice::from_ref(&reading)).await?;
+            Ok(render::readings(&sensor, &[reading], None, json))
         }
-        StoredCommand::Latest { id, most } => {
-            let id = SensorId::new(id)?;
-            let (registered, readings) = sensors.latest(&id, Some(most as usize)).await?;
-            Ok(render::latest(&registered, &readings, json))
+        StoredCommand::Latest { id, most, cursor } => {
+            let (id, cursor) = (SensorId::new(id)?, cursor.map(Cursor));
+            let latest = sensors.latest(&id, Some(most as usize), cursor.as_ref());
+            let (registered, page) = latest.await?;
+            Ok(render::latest(&registered, page, json))
         }
         StoredCommand::Between {
             id,
@@ -333,10 +405,10 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>
         } => {
             let id = SensorId::new(id)?;
             let (limit, cursor) = (paging.limit(), paging.cursor());
-            let page = sensors
+            let (sensor, page) = sensors
                 .between(&id, from, to, limit, cursor.as_ref())
                 .await?;
-            Ok(render::readings(&id, &page.rows, page.next, json))
+            Ok(render::readings(&sensor, &page.rows, page.next, json))
         }
         StoredCommand::State { id } => {
             let state = sensors.state(&SensorId::new(id)?).await?;

@@ -16,12 +16,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use super::keys;
+use crate::document;
 use crate::table::{Item, Query, Table};
 use crate::tables::LIVE;
 use crate::value::{EpochMilliseconds, corrupt, from_item, number, read_text, text};
 
 pub(super) const VERSION: &str = "version";
 const UNIT: &str = "unit";
+const FIELDS: &str = "fields";
 
 pub(super) fn scalar(value: &Value) -> AttributeValue {
     match value {
@@ -35,12 +37,18 @@ pub(super) fn scalar(value: &Value) -> AttributeValue {
 #[serde(rename_all = "camelCase")]
 struct SensorItem {
     sensor_id: String,
-    city: String,
-    building: String,
-    floor: String,
-    room: String,
-    city_key: String,
-    location_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    city: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    building: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    floor: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    room: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    city_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    location_key: Option<String>,
     list_key: String,
     list_sort: String,
     address: String,
@@ -53,15 +61,15 @@ struct SensorItem {
 
 pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<Item, StoreError> {
     let sensor = &registered.sensor;
-    let at = &sensor.location;
+    let at = sensor.location.as_ref();
     let item = SensorItem {
         sensor_id: sensor.id.to_string(),
-        city: at.city.to_string(),
-        building: at.building.to_string(),
-        floor: at.floor.to_string(),
-        room: at.room.to_string(),
-        city_key: keys::city(&at.city),
-        location_key: keys::location(at, &sensor.id),
+        city: at.map(|at| at.city.to_string()),
+        building: at.map(|at| at.building.to_string()),
+        floor: at.map(|at| at.floor.to_string()),
+        room: at.map(|at| at.room.to_string()),
+        city_key: at.map(|at| keys::city(&at.city)),
+        location_key: at.map(|at| keys::location(at, &sensor.id)),
         list_key: index_keys::SENSORS.to_owned(),
         list_sort: sensor.id.to_string(),
         address: sensor.address.as_str().to_owned(),
@@ -76,7 +84,13 @@ pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<
 
 pub(super) fn sensor(item: Item) -> Result<RegisteredSensor, StoreError> {
     let item: SensorItem = from_item("sensor", item)?;
-    let location = Location::new(&item.city, &item.building, &item.floor, &item.room);
+    let location = match (&item.city, &item.building, &item.floor, &item.room) {
+        (None, None, None, None) => Ok(None),
+        (Some(city), Some(building), Some(floor), Some(room)) => {
+            Location::new(city, building, floor, room).map(Some)
+        }
+        _ => return Err(corrupt("location", "incomplete")),
+    };
     let silence = u64::try_from(item.silence_after_ms).unwrap_or(0) / 1000;
     Ok(RegisteredSensor {
         sensor: Sensor {
@@ -166,6 +180,9 @@ pub(super) fn of_reading(
     if let Some(unit) = &reading.unit {
         put(UNIT, text(unit.as_str()));
     }
+    if let Some(fields) = &reading.fields {
+        put(FIELDS, document::encode(fields));
+    }
     if let Some(end) = retention.end(&owner.sensor_type, reading.moment.time()) {
         put(TTL, number(end));
     }
@@ -187,7 +204,12 @@ pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
         let unit = unit.as_s().ok().and_then(|unit| Unit::new(unit).ok());
         unit.ok_or_else(|| corrupt(UNIT, "invalid"))
     });
+    let fields = item.get(FIELDS).map(|fields| {
+        let fields = document::decode(fields);
+        fields.map_err(|_| corrupt(FIELDS, "invalid"))
+    });
     Ok(Reading {
+        fields: fields.transpose()?,
         value: value.ok_or_else(|| corrupt(state::VALUE, "invalid"))?,
         unit: unit.transpose()?,
         moment: keys::reading_time(read_text(item, SORT_KEY)?)
@@ -214,7 +236,7 @@ mod tests {
     use antumbra_service::sensors::Sequence;
     use antumbra_service::sensors::reading_time::from_milliseconds;
     use antumbra_service::sensors::{ReadingTime, SensorEvent};
-    use antumbra_shadow::Timestamp;
+    use antumbra_shadow::{Document, Timestamp};
 
     use super::*;
     use crate::value::read_number;
@@ -261,6 +283,7 @@ mod tests {
             let given = Reading {
                 value,
                 unit: Some(Unit::new("°C").unwrap()),
+                fields: Document::parse(r#"{"battery":80.5}"#).ok(),
                 moment: ReadingTime::new(Timestamp::from_nanoseconds(1), Sequence::Number(3))
                     .unwrap(),
             };

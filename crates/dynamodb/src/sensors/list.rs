@@ -4,63 +4,124 @@
 //! index write for every message.
 
 use antumbra_service::paging::page_limit;
-use antumbra_service::sensors::{Cursor, Page, RegisteredSensor, SensorError, SensorWithState};
+use antumbra_service::sensors::{
+    Connection, Cursor, Page, RegisteredSensor, SensorError, SensorQuery, SensorType,
+    SensorWithState,
+};
+use antumbra_wire::items::index_keys;
 
 use super::DynamoDbSensors;
 use super::item;
 use super::keys;
-use crate::table::{BatchRead, Query};
+use crate::table::{BatchRead, Item, Query};
+use crate::tables::{BY_LOCATION, LISTED};
+use crate::value::text;
+
+/// Items that one call examines at most.
+const CALL_ITEMS: usize = 1000;
+/// Factor by which the next call examines more items, if few of them are selected.
+const GROWTH: usize = 4;
+/// Calls for one page. A page that is not full by then is returned as it is, with a cursor.
+const PAGE_CALLS: u32 = 8;
 
 impl DynamoDbSensors {
-    pub(super) async fn list(
+    pub(super) async fn list_page(
         &self,
-        listing: &[&str],
-        mut query: Query,
+        list: &SensorQuery,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
         page_limit(limit)?;
+        let (mut query, place) = query(list);
+        let listing: [&str; 5] = [
+            "sensors",
+            &place,
+            &list.id_prefix,
+            list.sensor_type.as_ref().map_or("", SensorType::as_str),
+            list.connection.map_or("", Connection::as_str),
+        ];
         let index = query.index;
-        query.start = self.table.open_cursor(listing, index, cursor)?;
-        let mut sensors: Vec<RegisteredSensor> = Vec::new();
-        // A call returns at most one megabyte, which a page may exceed.
-        loop {
-            query.limit = Some(limit - sensors.len());
+        query.start = self.table.open_cursor(&listing, index, cursor)?;
+        let mut rows = Vec::new();
+        let mut examine = limit;
+        let mut next: Option<Item> = None;
+        for _ in 0..PAGE_CALLS {
+            query.limit = Some(examine);
             let found = self.table.query(query.clone()).await?;
-            for item in found.items {
-                // One foreign item must not fail the page.
-                match item::sensor(item) {
-                    Ok(sensor) => sensors.push(sensor),
-                    Err(error) => tracing::warn!(%error, "skipped a sensor in a listing"),
+            let mut examined = self.with_states(found.items).await?.into_iter().peekable();
+            while rows.len() < limit
+                && let Some((item, row)) = examined.next()
+            {
+                if list.selects(&row.sensor, row.state.as_ref()) {
+                    rows.push(row);
+                    next = Some(item);
                 }
             }
-            query.start = found.last;
-            if query.start.is_none() || sensors.len() >= limit {
+            if examined.peek().is_none() {
+                next = found.last;
+            }
+            if next.is_none() || rows.len() == limit {
                 break;
             }
+            query.start = next.clone();
+            examine = (examine * GROWTH).min(CALL_ITEMS);
         }
-        let last = query.start.as_ref();
-        Ok(Page {
-            next: self.table.seal_cursor(listing, index, last)?,
-            rows: self.with_states(sensors).await?,
-        })
+        let next = self.table.seal_cursor(&listing, index, next.as_ref())?;
+        Ok(Page { rows, next })
     }
 
+    /// The sensors of items, with their states.
     async fn with_states(
         &self,
-        sensors: Vec<RegisteredSensor>,
-    ) -> Result<Vec<SensorWithState>, SensorError> {
-        let keys = sensors.iter().map(|found| keys::state(&found.sensor.id));
+        items: Vec<Item>,
+    ) -> Result<Vec<(Item, SensorWithState)>, SensorError> {
+        let mut sensors: Vec<(Item, RegisteredSensor)> = Vec::with_capacity(items.len());
+        for item in items {
+            // One foreign item must not fail the page.
+            match item::sensor(item.clone()) {
+                Ok(sensor) => sensors.push((item, sensor)),
+                Err(error) => tracing::warn!(%error, "skipped a sensor in a listing"),
+            }
+        }
+        let keys = sensors
+            .iter()
+            .map(|(_, found)| keys::state(&found.sensor.id));
         let states = self.table.get_many(keys.collect(), BatchRead::EVENTUAL);
         let states = states.await?;
-        let with_state = |found: RegisteredSensor| {
+        let with_state = |(item, found): (Item, RegisteredSensor)| {
             let state = states.get(&keys::state(&found.sensor.id));
             let state = state.map(item::state).transpose()?;
-            Ok(SensorWithState {
+            let row = SensorWithState {
                 state: state.filter(|state| state.generation == found.generation),
                 sensor: found.sensor,
-            })
+            };
+            Ok((item, row))
         };
         sensors.into_iter().map(with_state).collect()
     }
+}
+
+/// The query of a listing, and its place as part of the cursor.
+fn query(list: &SensorQuery) -> (Query, String) {
+    let Some(place) = &list.place else {
+        let query = match list.id_prefix.as_str() {
+            "" => Query::new("#listKey = :sensors"),
+            prefix => Query::new("#listKey = :sensors AND begins_with(#listSort, :prefix)")
+                .value(":prefix", text(prefix)),
+        };
+        let query = Query {
+            index: Some(LISTED),
+            ..query.value(":sensors", text(index_keys::SENSORS))
+        };
+        return (query, String::new());
+    };
+    let (city, below) = (keys::city(place.city()), keys::locations_in(place));
+    let query = Query {
+        index: Some(BY_LOCATION),
+        ..Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
+    };
+    let query = query
+        .value(":city", text(&city))
+        .value(":below", text(&below));
+    (query, format!("{city} {below}"))
 }

@@ -51,12 +51,13 @@ impl ReadingStore for DynamoDbSensors {
 
     /// One query backwards from the sensor. More calls only if a page of DynamoDB is full, or if readings
     /// of a former sensor of that id are not purged yet.
-    async fn latest(
+    async fn latest_page(
         &self,
         id: &SensorId,
-        most: usize,
-    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
-        page_limit(most)?;
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
+        page_limit(limit)?;
         let info = ItemKind::SensorInfo.sort_prefix();
         let first = ItemKind::Reading.sort_prefix();
         let mut query = Query {
@@ -64,15 +65,21 @@ impl ReadingStore for DynamoDbSensors {
             ..item::range(id, first, info)
         };
         let mut sensor: Option<RegisteredSensor> = None;
-        let mut readings = Vec::new();
+        if cursor.is_some() {
+            let found = self.get(id).await?;
+            let listing = ["latest", id.as_str(), found.generation.as_str()];
+            query.start = self.table.open_cursor(&listing, None, cursor)?;
+            sensor = Some(found);
+        }
+        let mut rows = Vec::new();
         loop {
-            query.limit = Some(most + usize::from(sensor.is_none()) - readings.len());
+            query.limit = Some(limit + usize::from(sensor.is_none()) - rows.len());
             let found = self.table.query(query.clone()).await?;
             for found in found.items {
                 match &sensor {
                     Some(sensor) => {
                         if item::generation(&found).as_ref() == Ok(&sensor.generation) {
-                            readings.push(item::reading(&found)?);
+                            rows.push(item::reading(&found)?);
                         }
                     }
                     None if read_text(&found, SORT_KEY) == Ok(info) => {
@@ -83,10 +90,15 @@ impl ReadingStore for DynamoDbSensors {
                 }
             }
             query.start = found.last;
-            if readings.len() >= most || query.start.is_none() {
-                return Ok((sensor.ok_or(SensorError::NotFound)?, readings));
+            if rows.len() >= limit || query.start.is_none() {
+                break;
             }
         }
+        let sensor = sensor.ok_or(SensorError::NotFound)?;
+        let listing = ["latest", id.as_str(), sensor.generation.as_str()];
+        let last = query.start.as_ref();
+        let next = self.table.seal_cursor(&listing, None, last)?;
+        Ok((sensor, Page { rows, next }))
     }
 
     async fn between(
@@ -96,13 +108,13 @@ impl ReadingStore for DynamoDbSensors {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Reading>, SensorError> {
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
         if from > to {
             return Err(StoreError::Invalid("from is after to".to_owned()).into());
         }
-        let generation = self.get(id).await?.generation;
-        let generation = generation.as_str();
+        let sensor = self.get(id).await?;
+        let generation = sensor.generation.as_str();
         let (from, to) = (keys::readings_from(from)?, keys::readings_from(to)?);
         let listing = ["readings", id.as_str(), generation, &from, &to];
         let mut query = item::range(id, &from, &to)
@@ -123,6 +135,6 @@ impl ReadingStore for DynamoDbSensors {
         }
         let last = query.start.as_ref();
         let next = self.table.seal_cursor(&listing, None, last)?;
-        Ok(Page { rows, next })
+        Ok((sensor, Page { rows, next }))
     }
 }

@@ -1,5 +1,5 @@
 use antumbra_service::sensors::{
-    Cursor, LocationPrefix, Page, RegisteredSensor, Sensor, SensorError, SensorId, SensorStore,
+    Cursor, Page, RegisteredSensor, Sensor, SensorError, SensorId, SensorQuery, SensorStore,
     SensorWithState, State, StoreError, Version,
 };
 use antumbra_shadow::Timestamp;
@@ -9,8 +9,7 @@ use super::DynamoDbSensors;
 use super::item::{self, VERSION};
 use super::keys;
 use super::unregister::{LINKS_AT_ONCE, unlink};
-use crate::table::{Item, Key, Outcome, Query, Write};
-use crate::tables::{BY_LOCATION, LISTED};
+use crate::table::{Item, Key, Outcome, Write};
 use crate::value::{epoch_milliseconds, number, read_number, text};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -35,7 +34,8 @@ impl SensorStore for DynamoDbSensors {
             Outcome::Refused(refusal) => refusal.stored.map(item::sensor).transpose()?,
         };
         stored
-            .filter(|stored| stored.sensor == new.sensor)
+            // Stored by an earlier attempt whose response was lost.
+            .filter(|stored| stored.generation == new.generation)
             .ok_or(SensorError::AlreadyRegistered)
     }
 
@@ -113,30 +113,13 @@ impl SensorStore for DynamoDbSensors {
         Ok(())
     }
 
-    async fn in_place(
+    async fn list(
         &self,
-        place: &LocationPrefix,
+        query: &SensorQuery,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        let (city, below) = (keys::city(place.city()), keys::locations_in(place));
-        let query = Query::new("#cityKey = :city AND begins_with(#locationKey, :below)")
-            .index(BY_LOCATION)
-            .value(":city", text(&city))
-            .value(":below", text(&below));
-        self.list(&["place", &city, &below], query, limit, cursor)
-            .await
-    }
-
-    async fn all(
-        &self,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        let query = Query::new("#listKey = :sensors")
-            .index(LISTED)
-            .value(":sensors", text(index_keys::SENSORS));
-        self.list(&["sensors"], query, limit, cursor).await
+        self.list_page(query, limit, cursor).await
     }
 }
 

@@ -230,6 +230,7 @@ async fn write_sensors(database: &aws_sdk_dynamodb::Client, table: &str) {
         value: Value::number("7").unwrap(),
         unit: Some(Unit::new("°C").unwrap()),
         moment: ReadingTime::new(at(3000), Sequence::Number(3)).unwrap(),
+        fields: Document::parse(r#"{"battery":80.5}"#).ok(),
     };
     sensors
         .save(&registered["thermometer"], &[reading])

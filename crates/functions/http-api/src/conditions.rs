@@ -62,6 +62,10 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 }
 
 impl IfMatch {
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Returns the version that the store must hold. If the header lists several, `stored` reads which of
     /// them it is. With `*` the write itself finds out whether the resource exists.
     pub(crate) async fn version(

@@ -5,6 +5,7 @@ use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
+use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
@@ -23,6 +24,8 @@ pub struct Config {
     /// Destinations of webhooks beside the public internet.
     pub webhook_allow: Allow,
     pub sensors: SensorConfig,
+    /// Values that signals may have.
+    pub signal_values: ValueType,
     pub model: Model,
     pub layout: Layout,
 }
@@ -42,6 +45,7 @@ impl FunctionConfig for Config {
             auth: environment.or("AUTH", AuthMode::Gateway),
             webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,
+            signal_values: environment.or("DATA", ValueType::default()),
             model: config::merge_model(environment),
             layout: config::layout(environment),
         }

@@ -147,7 +147,7 @@ fn error(status: u16) -> utoipa::openapi::Response {
         ),
         404 => problem("The resource does not exist."),
         409 => problem(
-            "Concurrent writes were faster, the resource exists with other data or is in use, or a request with the same `Idempotency-Key` is in progress.",
+            "Concurrent writes were faster, the resource exists already or is in use, or a request with the same `Idempotency-Key` is in progress.",
         ),
         412 => problem("The stored version is not the one that the condition names."),
         413 => problem("The body, or the document it leads to, is too large."),

@@ -3,6 +3,7 @@
 //! Callers branch on the stable code; the detail is for people. The reason of an internal failure goes to the
 //! log and not to the caller.
 
+use antumbra_service::api::BulkError;
 use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
 use antumbra_service::sensors::{InvalidSensor, SensorError};
@@ -60,7 +61,7 @@ codes! {
     NoSuchRoute NOT_FOUND "The route does not exist";
     MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";
     Conflict CONFLICT "Concurrent writes were faster";
-    AlreadyExists CONFLICT "The resource exists with other data";
+    AlreadyExists CONFLICT "The resource exists already";
     HasLinks CONFLICT "The client is linked to sensors";
     InFlight CONFLICT "A request with this Idempotency-Key is in progress";
     SecretReplaced CONFLICT "The secret that this request created has been replaced";
@@ -137,6 +138,14 @@ impl Problem {
     fn with(mut self, name: HeaderName, value: HeaderValue) -> Problem {
         self.header = Some((name, value));
         self
+    }
+
+    /// The problem of one item of a request with many.
+    pub(crate) fn in_bulk(&self) -> BulkError {
+        BulkError {
+            code: self.code.as_str().to_owned(),
+            detail: self.detail.clone(),
+        }
     }
 
     pub fn code(&self) -> Code {

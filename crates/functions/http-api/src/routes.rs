@@ -140,17 +140,19 @@ routes! {
     get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";
     delete "/v1/messages/{uuid}/{messageId}" messages::delete, Messages Write, "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
 
-    post "/v1/sensors" sensors::register, Sensors Write, "register_sensor", [], "Registers a sensor. Registering it again with the same data changes nothing.";
+    post "/v1/sensors" sensors::register, Sensors Write, "register_sensor", [], "Registers a sensor. A sensor that is registered already is refused, also with the same data.";
     get "/v1/sensors" sensors::list, Sensors Read, "list_sensors", [], "Lists all sensors, ordered by id. A sensor registered a moment ago may be missing.";
     get "/v1/sensors/{id}" sensors::get, Sensors Read, "get_sensor", [404], "Reads a sensor.";
+    put "/v1/sensors/{id}" sensors::put, Sensors Write, "put_sensor", [404], "Replaces the data of a sensor, or registers it. With `If-Match` it must be registered.";
     patch "/v1/sensors/{id}" sensors::update, Sensors Write, "update_sensor", [404], "Changes a sensor, except for its location.";
     delete "/v1/sensors/{id}" sensors::unregister, Sensors Write, "unregister_sensor", [404], "Unregisters a sensor and deletes its state and links. Its readings are deleted later.";
     post "/v1/sensors/{id}/move" sensors::move_to, Sensors Write, "move_sensor", [404], "Moves a sensor to another location.";
     get "/v1/sensors/{id}/state" sensors::state, Sensors Read, "get_sensor_state", [404], "Reads the latest state of a sensor.";
-    get "/v1/sensors/{id}/readings" sensors::list_readings, Sensors Read, "list_readings", [404], "Reads the latest readings of a sensor, newest first; with `from` or `to` the readings of a time range, oldest first.";
+    get "/v1/sensors/{id}/readings" sensors::list_readings, Sensors Read, "list_readings", [404], "Reads a sensor and its latest readings, newest first; with `from` or `to` the readings of a time range, oldest first.";
     post "/v1/sensors/{id}/readings" sensors::save_readings, Sensors Write, "save_readings", [404], "Saves readings of a sensor. Saving a reading of the same time and sequence again changes nothing.";
-    get "/v1/sensors/{id}/history" deliveries::of_sensor, Deliveries Read, "list_deliveries_of_sensor", [], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
+    get "/v1/sensors/{id}/deliveries" deliveries::of_sensor, Deliveries Read, "list_deliveries_of_sensor", [404], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
     get "/v1/sensors/{id}/clients" clients::links_of_sensor, Clients Read, "list_links_of_sensor", [404], "Lists the clients that are linked to a sensor.";
+    post "/v1/signals" sensors::record_signals, Sensors Write, "record_signals", [], "Records signals of sensors with their readings, as the messages of the signals queue. Each has its own result.";
     get "/v1/locations/{city}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_city", [], "Lists the sensors of a city. A sensor registered or moved a moment ago may be missing.";
     get "/v1/locations/{city}/{building}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_building", [], "Lists the sensors of a building. A sensor registered or moved a moment ago may be missing.";
     get "/v1/locations/{city}/{building}/{floor}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_floor", [], "Lists the sensors of a floor. A sensor registered or moved a moment ago may be missing.";
@@ -164,7 +166,7 @@ routes! {
     post "/v1/clients/{id}/rotate-secret" clients::rotate_secret, Clients Admin, "rotate_secret", [404], "Creates a new signing secret, which only this response shows. The previous secret stays valid for a while.";
     post "/v1/clients/{id}/test" deliveries::test, Deliveries Write, "test_client", [404], "Queues a test delivery to a client.";
     post "/v1/clients/{id}/enable" deliveries::enable, Clients Write, "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
-    get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [], "Lists the deliveries to a client, with their attempts.";
+    get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [404], "Lists the deliveries to a client, with their attempts.";
     post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that were not delivered since a time, oldest first. Each request queues a part; repeat it with `nextCursor`.";
     post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, Deliveries Write, "redeliver", [404], "Queues a delivery again, whatever its status.";
     put "/v1/clients/{id}/sensors/{sensor}" clients::link, Clients Write, "link", [404], "Links a client to a sensor. Linking them again changes nothing.";

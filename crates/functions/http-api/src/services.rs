@@ -11,7 +11,7 @@ use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Deliveries, Queues};
-use antumbra_service::sensors::Sensors;
+use antumbra_service::sensors::{Sensors, ValueType};
 use antumbra_service::shadows::Shadows;
 use aws_types::SdkConfig;
 use axum::Router;
@@ -25,6 +25,8 @@ pub struct Services {
     pub sensors: Sensors<DynamoDbSensors>,
     pub clients: Clients<DynamoDbClients, Guard>,
     pub deliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries>,
+    /// Values that signals may have.
+    pub signal_values: ValueType,
     pub idempotency: DynamoDbIdempotency,
     pub clock: Arc<dyn Clock>,
 }
@@ -56,6 +58,7 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
             Arc::clone(&clock),
         ),
         deliveries: Deliveries::new(clients, history, queues, Arc::clone(&clock)),
+        signal_values: config.signal_values,
         idempotency: DynamoDbIdempotency::new(client(sdk), table),
         clock,
     };

@@ -59,12 +59,13 @@ fn task(message: &IncomingSignal, rules: &Rules) -> Task {
 }
 
 fn signal(payload: SignalPayload, message: &IncomingSignal) -> Result<Signal, InvalidSensor> {
-    Signal::new(
+    let signal = Signal::new(
         payload.sensor_id,
         payload.data,
         Some(payload.ts.unwrap_or(message.time)),
         payload.seq,
         message.sent,
         &message.number,
-    )
+    )?;
+    Ok(signal.with_fields(payload.fields))
 }

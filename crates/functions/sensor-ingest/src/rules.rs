@@ -60,7 +60,7 @@ impl AutoRegistration {
     fn sensor(&self, id: SensorId) -> Sensor {
         Sensor {
             id,
-            location: self.location.clone(),
+            location: Some(self.location.clone()),
             address: Address::default(),
             sensor_type: self.sensor_type.clone(),
             silence_after: self.silence_after,

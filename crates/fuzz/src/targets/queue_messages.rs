@@ -89,7 +89,11 @@ fn signal(text: &str, queue_id: &str, sent: Timestamp) {
     let plain: Value = serde_json::from_str(text).unwrap();
     let id = payload.sensor_id.as_str();
     assert_eq!(plain["sensor_id"].as_str(), Some(id));
-    assert!(plain.as_object().unwrap().len() <= 4);
+    let further = payload.fields.as_ref().map_or(0, |fields| {
+        let fields: Value = fields.to_value().unwrap();
+        fields.as_object().unwrap().len()
+    });
+    assert!(plain.as_object().unwrap().len() <= 4 + further);
     match &payload.data {
         sensors::Value::Number(_) => assert!(plain["data"].is_number()),
         sensors::Value::Text(text) => assert_eq!(plain["data"].as_str(), Some(&**text)),
@@ -100,6 +104,7 @@ fn signal(text: &str, queue_id: &str, sent: Timestamp) {
         data,
         ts,
         seq,
+        fields: _,
     } = payload;
     let Ok(signal) = sensors::Signal::new(sensor_id, data, ts, seq, sent, queue_id) else {
         return;

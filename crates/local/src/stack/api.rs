@@ -9,6 +9,7 @@ use antumbra_lambda_kit::config::default_merge_model;
 use antumbra_lambda_kit::functions::{queues, spec};
 use antumbra_publish::sqs::SMALL_BYTES;
 use antumbra_publish::webhook::Allow;
+use antumbra_service::sensors::ValueType;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
@@ -27,6 +28,7 @@ pub(super) async fn start(
     port: u16,
     token: &str,
     allow: Allow,
+    signal_values: ValueType,
 ) -> Result<(SocketAddr, Running), StackError> {
     let (listener, address) = bind("HTTP", port).await?;
     // Each request passes through a function that does nothing, so that tests can make it fail.
@@ -34,7 +36,14 @@ pub(super) async fn start(
     let called = (services.wrap)(called);
     let sdk = services.sdk_of(NAME);
     let clock = Arc::new(services.clock.clone());
-    let router = build(config(services, token, allow), &sdk, clock);
+    let router = build(
+        Config {
+            signal_values,
+            ..config(services, token, allow)
+        },
+        &sdk,
+        clock,
+    );
     let router = router.layer(from_fn(move |request: Request, next: Next| {
         let called = called.clone();
         async move { through(&called, request, next).await }
@@ -63,6 +72,7 @@ fn config(services: &LocalServices, token: &str, allow: Allow) -> Config {
         auth: AuthMode::Token(Token::new(token)),
         webhook_allow: allow,
         sensors: SensorConfig::new(MAIN.name),
+        signal_values: ValueType::default(),
         model: default_merge_model(),
         layout: services.layout,
     }

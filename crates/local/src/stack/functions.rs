@@ -53,14 +53,17 @@ impl LocalServices {
         })
     }
 
-    /// Accepts signals with any scalar value.
-    pub(super) fn sensor_ingest(&self, auto_registration: Option<AutoRegistration>) -> Function {
+    pub(super) fn sensor_ingest(
+        &self,
+        auto_registration: Option<AutoRegistration>,
+        allowed: ValueType,
+    ) -> Function {
         let config = antumbra_sensor_ingest::Config {
             sensors: SensorConfig::new(MAIN.name),
             quarantine_queue_url: self.queues.queue_url(queues::QUARANTINE),
             queue_bytes: SMALL_BYTES,
             rules: Rules {
-                allowed: ValueType::Scalar,
+                allowed,
                 ..Rules::default()
             },
             auto_registration,

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 #[cfg(feature = "openapi")]
 use utoipa::ToSchema;
 
-use super::Time;
+use super::{BulkError, Time};
 use crate::sensors::{
     self, Address, InvalidSensor, RegisteredSensor, SensorId, SensorType, SensorWithState,
     Sequence, SilenceTimeout, Unit, Value,
@@ -60,8 +60,8 @@ impl From<&sensors::Location> for Location {
 pub struct NewSensor {
     /// Sensor id: letters, digits, `-`, `_`, `.` and `:`, case-sensitive.
     pub id: String,
-    /// Location.
-    pub location: Location,
+    /// Location, if the sensor has a fixed one.
+    pub location: Option<Location>,
     /// Location in free text, at most 512 bytes.
     #[serde(default)]
     pub address: String,
@@ -76,12 +76,43 @@ impl TryFrom<NewSensor> for sensors::Sensor {
     type Error = InvalidSensor;
 
     fn try_from(new: NewSensor) -> Result<sensors::Sensor, InvalidSensor> {
-        let mut sensor = sensors::Sensor::new(SensorId::new(new.id)?, new.location.try_into()?);
-        sensor.address = Address::new(new.address)?;
-        if let Some(sensor_type) = new.sensor_type {
+        let data = SensorData {
+            location: new.location,
+            address: new.address,
+            sensor_type: new.sensor_type,
+            silence_after_seconds: new.silence_after_seconds,
+        };
+        data.of(SensorId::new(new.id)?)
+    }
+}
+
+/// Data of a sensor, to be replaced as a whole.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct SensorData {
+    /// Location, if the sensor has a fixed one.
+    pub location: Option<Location>,
+    /// Location in free text, at most 512 bytes.
+    #[serde(default)]
+    pub address: String,
+    /// Sensor type, of the same characters as an id; `sensor` by default.
+    #[serde(rename = "type")]
+    pub sensor_type: Option<String>,
+    /// Seconds of silence after which the sensor is lost; 3600 by default.
+    pub silence_after_seconds: Option<u64>,
+}
+
+impl SensorData {
+    /// Checks the data of a sensor.
+    pub fn of(self, id: SensorId) -> Result<sensors::Sensor, InvalidSensor> {
+        let location = self.location.map(TryInto::try_into).transpose()?;
+        let mut sensor = sensors::Sensor::new(id, location);
+        sensor.address = Address::new(self.address)?;
+        if let Some(sensor_type) = self.sensor_type {
             sensor.sensor_type = SensorType::new(sensor_type)?;
         }
-        if let Some(seconds) = new.silence_after_seconds {
+        if let Some(seconds) = self.silence_after_seconds {
             sensor.silence_after = SilenceTimeout::seconds(seconds)?;
         }
         Ok(sensor)
@@ -122,8 +153,9 @@ impl TryFrom<SensorPatch> for sensors::SensorPatch {
 pub struct SensorDescription {
     /// Sensor id.
     pub id: String,
-    /// Location.
-    pub location: Location,
+    /// Location, if the sensor has a fixed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
     /// Location in free text.
     pub address: String,
     /// Sensor type.
@@ -137,7 +169,7 @@ impl From<&sensors::Sensor> for SensorDescription {
     fn from(sensor: &sensors::Sensor) -> SensorDescription {
         SensorDescription {
             id: sensor.id.to_string(),
-            location: (&sensor.location).into(),
+            location: sensor.location.as_ref().map(Location::from),
             address: sensor.address.as_str().to_owned(),
             sensor_type: sensor.sensor_type.to_string(),
             silence_after_seconds: sensor.silence_after.as_seconds(),
@@ -326,6 +358,10 @@ pub struct Reading {
     /// Sequence number, if the device numbers its readings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    /// Further members of the signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub fields: Option<Document>,
 }
 
 impl From<&sensors::Reading> for Reading {
@@ -338,17 +374,18 @@ impl From<&sensors::Reading> for Reading {
                 Sequence::Number(number) => Some(*number),
                 _ => None,
             },
+            fields: reading.fields.clone(),
         }
     }
 }
 
-/// A page of readings of one sensor.
+/// A sensor and a page of its readings.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct ReadingPage {
-    /// Sensor id.
-    pub sensor: String,
+    /// The sensor.
+    pub sensor: Sensor,
     /// The readings of this page.
     pub readings: Vec<Reading>,
     /// The cursor of the next page; absent on the last page.
@@ -357,15 +394,49 @@ pub struct ReadingPage {
 }
 
 impl ReadingPage {
+    /// Represents readings of a sensor.
     pub fn new(
-        sensor: &SensorId,
+        sensor: &RegisteredSensor,
         readings: &[sensors::Reading],
         next: Option<crate::paging::Cursor>,
     ) -> ReadingPage {
         ReadingPage {
-            sensor: sensor.to_string(),
+            sensor: sensor.into(),
             readings: readings.iter().map(Reading::from).collect(),
             next_cursor: next.map(|cursor| cursor.0),
         }
     }
+}
+
+/// Signals to record.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct NewSignals {
+    /// The signals, at most 100, as the messages of the signals queue: `sensor_id`, `data`, and optionally `ts` and `seq`.
+    /// Further members are kept with the reading.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub signals: Vec<Box<RawValue>>,
+}
+
+/// Results of signals, in the order of the request.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct SignalResults {
+    /// The results.
+    pub results: Vec<SignalResult>,
+}
+
+/// The result of one signal.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct SignalResult {
+    /// HTTP status that the signal alone would have.
+    pub status: u16,
+    /// Effect on the state, if the signal was recorded: `first`, `changed`, `same`, `stale` or `duplicate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'static str>,
+    /// The problem, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<BulkError>,
 }

@@ -2,18 +2,17 @@
 
 use antumbra_shadow::Timestamp;
 
-use super::id::SensorId;
+use super::id::{SensorId, SensorType};
 use super::location::LocationPrefix;
 use super::reading::{OwnedReading, Reading};
 use super::sensor::{RegisteredSensor, Sensor};
 use super::signal::{Recorded, Signal};
-use super::state::State;
+use super::state::{Connection, State};
 use crate::paging::{Cursor, InvalidCursor, Page};
 use crate::store::{ErrorClass, SendFuture, StoreError, Version};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SensorError {
-    /// The id is registered with other data.
     #[error("already registered")]
     AlreadyRegistered,
     #[error("not found")]
@@ -48,10 +47,42 @@ pub struct SensorWithState {
     pub state: Option<State>,
 }
 
+/// Selection of sensors in a listing. The default selects all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SensorQuery {
+    /// Place of the sensors.
+    pub place: Option<LocationPrefix>,
+    /// Start of their ids.
+    pub id_prefix: String,
+    pub sensor_type: Option<SensorType>,
+    pub connection: Option<Connection>,
+}
+
+impl SensorQuery {
+    pub fn in_place(place: LocationPrefix) -> SensorQuery {
+        SensorQuery {
+            place: Some(place),
+            ..SensorQuery::default()
+        }
+    }
+
+    /// Returns whether a sensor is selected, apart from its place.
+    pub fn selects(&self, sensor: &Sensor, state: Option<&State>) -> bool {
+        let connection = state.map(|state| state.connection);
+        let is_type = |selected: &SensorType| *selected == sensor.sensor_type;
+        sensor.id.as_str().starts_with(&self.id_prefix)
+            && self.sensor_type.as_ref().is_none_or(is_type)
+            && self
+                .connection
+                .is_none_or(|selected| connection == Some(selected))
+    }
+}
+
 /// Laws, kept by every implementation:
 /// - A sensor and its [`State`] exist together or not at all.
-/// - Registering a sensor again with the same data changes nothing and returns the stored sensor; with other
-///   data the result is [`SensorError::AlreadyRegistered`]. Of concurrent registrations one succeeds.
+/// - Registering a sensor again is [`SensorError::AlreadyRegistered`], also with the same data. Of concurrent
+///   registrations one succeeds. A registration of the same generation is the same one, sent again: it changes
+///   nothing and succeeds.
 /// - A change is conditional on version and generation, and increments the version. The copies in the state
 ///   change in the same write. A shorter silence timeout counts from the last contact; the next sweep checks
 ///   the sensor.
@@ -87,17 +118,11 @@ pub trait SensorStore: Send + Sync {
         now: Timestamp,
     ) -> impl SendFuture<Result<(), SensorError>>;
 
-    /// Lists the sensors in a place, at most `limit` (1 to 1000) per page.
-    fn in_place(
+    /// Lists sensors, at most `limit` (1 to 1000) per page. A page may be short or even empty before the last, if few of
+    /// many sensors match.
+    fn list(
         &self,
-        place: &LocationPrefix,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> impl SendFuture<Result<Page<SensorWithState>, SensorError>>;
-
-    /// Lists all sensors, at most `limit` (1 to 1000) per page.
-    fn all(
-        &self,
+        query: &SensorQuery,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<SensorWithState>, SensorError>>;
@@ -116,15 +141,28 @@ pub trait ReadingStore: Send + Sync {
         readings: &[Reading],
     ) -> impl SendFuture<Result<(), SensorError>>;
 
+    /// Returns the sensor and a page of its readings, newest first, at most `limit` (1 to 1000).
+    fn latest_page(
+        &self,
+        id: &SensorId,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl SendFuture<Result<(RegisteredSensor, Page<Reading>), SensorError>>;
+
     /// Returns the sensor and at most `most` (1 to 1000) of its readings, newest first.
     fn latest(
         &self,
         id: &SensorId,
         most: usize,
-    ) -> impl SendFuture<Result<(RegisteredSensor, Vec<Reading>), SensorError>>;
+    ) -> impl SendFuture<Result<(RegisteredSensor, Vec<Reading>), SensorError>> {
+        async move {
+            let (sensor, page) = self.latest_page(id, most, None).await?;
+            Ok((sensor, page.rows))
+        }
+    }
 
-    /// Returns readings from a time until just before another, oldest first, at most `limit` (1 to 1000) per
-    /// page.
+    /// Returns the sensor and a page of its readings from a time until just before another, oldest first, at most `limit`
+    /// (1 to 1000).
     fn between(
         &self,
         id: &SensorId,
@@ -132,7 +170,7 @@ pub trait ReadingStore: Send + Sync {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl SendFuture<Result<Page<Reading>, SensorError>>;
+    ) -> impl SendFuture<Result<(RegisteredSensor, Page<Reading>), SensorError>>;
 }
 
 /// Laws:

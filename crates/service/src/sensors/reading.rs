@@ -4,7 +4,7 @@ use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::reading_time::{ReadingTime, Sequence};
 use super::value::Value;
 use crate::text::{check_text, checked_text, is_printable};
-use antumbra_shadow::Timestamp;
+use antumbra_shadow::{Document, Timestamp};
 
 pub const UNIT_BYTES: usize = 32;
 /// Default number of readings that `latest` returns.
@@ -18,6 +18,8 @@ pub struct Reading {
     pub unit: Option<Unit>,
     /// Time, and sequence among readings of the same time.
     pub moment: ReadingTime,
+    /// Further members of the message that it came with.
+    pub fields: Option<Document>,
 }
 
 impl Reading {
@@ -40,6 +42,7 @@ impl Reading {
             value,
             unit,
             moment: ReadingTime::new(time, sequence)?,
+            fields: None,
         })
     }
 }

@@ -16,7 +16,8 @@ pub const ADDRESS_BYTES: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
     pub id: SensorId,
-    pub location: Location,
+    /// Its place, if it has a fixed one.
+    pub location: Option<Location>,
     /// Address in free words; may be empty.
     pub address: Address,
     pub sensor_type: SensorType,
@@ -26,10 +27,10 @@ pub struct Sensor {
 
 impl Sensor {
     /// Creates a sensor with the default type, no address and the default silence timeout.
-    pub fn new(id: SensorId, location: Location) -> Sensor {
+    pub fn new(id: SensorId, location: impl Into<Option<Location>>) -> Sensor {
         Sensor {
             id,
-            location,
+            location: location.into(),
             address: Address::default(),
             sensor_type: SensorType::default(),
             silence_after: SilenceTimeout::default(),

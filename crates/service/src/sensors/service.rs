@@ -5,13 +5,14 @@ use std::sync::Arc;
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, SensorId, SensorType};
-use super::location::{Location, LocationPrefix};
+use super::location::Location;
 use super::ports::{
-    PurgeQueue, ReadingStore, SensorError, SensorStore, SensorWithState, StateStore,
+    PurgeQueue, ReadingStore, SensorError, SensorQuery, SensorStore, SensorWithState, StateStore,
 };
 use super::reading::{DEFAULT_LATEST, Reading};
 use super::sensor::{Address, RegisteredSensor, Sensor, SilenceTimeout};
-use super::signal::Signal;
+use super::signal::{Outcome, Recorded, Signal};
+use super::signal_message::SignalPayload;
 use super::state::State;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
@@ -50,17 +51,9 @@ impl<S> Sensors<S> {
 }
 
 impl<S: SensorStore> Sensors<S> {
-    /// Registers a sensor. Repeating it with the same data changes nothing and returns the registered sensor;
-    /// with other data the result is [`SensorError::AlreadyRegistered`].
+    /// Registers a sensor. Of concurrent calls one succeeds; the others and all later ones get
+    /// [`SensorError::AlreadyRegistered`], also with the same data.
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
-        Ok(self.register_once(sensor).await?.0)
-    }
-
-    /// Registers a sensor, and also returns whether this call did it: of concurrent calls, one does.
-    pub async fn register_once(
-        &self,
-        sensor: Sensor,
-    ) -> Result<(RegisteredSensor, bool), SensorError> {
         let registered_at = self.clock.now();
         let new = RegisteredSensor {
             sensor,
@@ -68,9 +61,32 @@ impl<S: SensorStore> Sensors<S> {
             registered_at,
             generation: Generation::unique(registered_at),
         };
-        let stored = self.store.register(&new).await?;
-        let created = stored.generation == new.generation;
-        Ok((stored, created))
+        self.store.register(&new).await
+    }
+
+    /// Replaces the data of a sensor, or registers it. Also returns whether this call registered it.
+    pub async fn put(&self, sensor: Sensor) -> Result<(RegisteredSensor, bool), SensorError> {
+        // Another caller may register or unregister it between the two steps.
+        for _ in 0..RETRIES {
+            match self.replace(&sensor, None).await {
+                Err(SensorError::NotFound) => {}
+                replaced => return Ok((replaced?, false)),
+            }
+            match self.register(sensor.clone()).await {
+                Err(SensorError::AlreadyRegistered) => {}
+                registered => return Ok((registered?, true)),
+            }
+        }
+        Err(StoreError::Throttled.into())
+    }
+
+    /// Replaces the data of a registered sensor.
+    pub async fn replace(
+        &self,
+        sensor: &Sensor,
+        expected: Option<Version>,
+    ) -> Result<RegisteredSensor, SensorError> {
+        self.change(&sensor.id, expected, |_| sensor.clone()).await
     }
 
     pub async fn get(&self, id: &SensorId) -> Result<RegisteredSensor, SensorError> {
@@ -88,7 +104,7 @@ impl<S: SensorStore> Sensors<S> {
         expected: Option<Version>,
     ) -> Result<RegisteredSensor, SensorError> {
         let there = |sensor: &Sensor| Sensor {
-            location: location.clone(),
+            location: Some(location.clone()),
             ..sensor.clone()
         };
         self.change(id, expected, there).await
@@ -174,32 +190,26 @@ impl<S: SensorStore> Sensors<S> {
         }
     }
 
-    /// Lists the sensors in a place with their states, at most `limit` (1 to 1000) per page. A sensor that was
-    /// registered or moved a moment ago may be missing.
-    pub async fn in_place(
+    /// Lists sensors with their states, at most `limit` (1 to 1000) per page. A sensor that was registered or moved a
+    /// moment ago may be missing.
+    pub async fn list(
         &self,
-        place: &LocationPrefix,
+        query: &SensorQuery,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        self.store.in_place(place, limit, cursor).await
-    }
-
-    /// Lists all sensors by id with their states, at most `limit` (1 to 1000) per page. A sensor that was
-    /// registered a moment ago may be missing.
-    pub async fn all(
-        &self,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        self.store.all(limit, cursor).await
+        self.store.list(query, limit, cursor).await
     }
 }
 
 impl<S: SensorStore + ReadingStore + StateStore> Sensors<S> {
     /// Saves readings of a registered sensor. They count as a contact, and the newest becomes the state unless
     /// the state is newer.
-    pub async fn save(&self, id: &SensorId, readings: &[Reading]) -> Result<(), SensorError> {
+    pub async fn save(
+        &self,
+        id: &SensorId,
+        readings: &[Reading],
+    ) -> Result<RegisteredSensor, SensorError> {
         let sensor = self.store.get(id).await?;
         self.store.save(&sensor, readings).await?;
         let newest = readings.iter().max_by_key(|reading| &reading.moment);
@@ -208,21 +218,48 @@ impl<S: SensorStore + ReadingStore + StateStore> Sensors<S> {
             let recorded = self.store.record(&signal).await?;
             recorded.ok_or(SensorError::NotFound)?;
         }
-        Ok(())
+        Ok(sensor)
+    }
+}
+
+impl<S: StateStore> Sensors<S> {
+    /// Records a signal that arrived now, with its reading. `message_id` distinguishes signals of one moment.
+    pub async fn signal(
+        &self,
+        payload: SignalPayload,
+        message_id: &str,
+    ) -> Result<Outcome, SensorError> {
+        let signal = Signal::new(
+            payload.sensor_id,
+            payload.data,
+            payload.ts,
+            payload.seq,
+            self.clock.now(),
+            message_id,
+        );
+        let signal = signal.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let signal = signal.with_fields(payload.fields);
+        let recorded = self.store.record(&signal).await?;
+        let Recorded { outcome, owner } = recorded.ok_or(SensorError::NotFound)?;
+        let saved = self.store.save_readings(&[signal.reading(owner)]).await;
+        saved.into_iter().collect::<Result<(), _>>()?;
+        Ok(outcome)
     }
 }
 
 impl<S: SensorStore + ReadingStore> Sensors<S> {
-    /// Returns the sensor and its latest readings, newest first: 10 by default (1 to 1000).
+    /// Returns the sensor and a page of its readings, newest first: 10 by default (1 to 1000).
     pub async fn latest(
         &self,
         id: &SensorId,
         most: Option<usize>,
-    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
-        self.store.latest(id, most.unwrap_or(DEFAULT_LATEST)).await
+        cursor: Option<&Cursor>,
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
+        let most = most.unwrap_or(DEFAULT_LATEST);
+        self.store.latest_page(id, most, cursor).await
     }
 
-    /// Returns readings from a time until just before another, oldest first.
+    /// Returns the sensor and a page of its readings from a time until just before another, oldest first.
     pub async fn between(
         &self,
         id: &SensorId,
@@ -230,7 +267,7 @@ impl<S: SensorStore + ReadingStore> Sensors<S> {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Reading>, SensorError> {
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         self.store.between(id, from, to, limit, cursor).await
     }
 }

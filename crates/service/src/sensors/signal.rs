@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use antumbra_shadow::Timestamp;
+use antumbra_shadow::{Document, Timestamp};
 
 use super::id::{InvalidSensor, SensorId};
 use super::reading::{OwnedReading, Owner, Reading};
@@ -20,6 +20,8 @@ pub struct Signal {
     value: Value,
     moment: ReadingTime,
     sent: Timestamp,
+    /// Further members of the message.
+    fields: Option<Document>,
 }
 
 impl Signal {
@@ -49,7 +51,15 @@ impl Signal {
             value,
             moment: ReadingTime::new(plausible.unwrap_or(sent), sequence)?,
             sent,
+            fields: None,
         })
+    }
+
+    /// Adds the further members of the message, which are kept with the reading.
+    #[must_use]
+    pub fn with_fields(mut self, fields: Option<Document>) -> Signal {
+        self.fields = fields;
+        self
     }
 
     /// Creates the signal of a reading received now. A time too far ahead is replaced, as in a message.
@@ -64,6 +74,7 @@ impl Signal {
             value: reading.value.clone(),
             moment,
             sent,
+            fields: None,
         }
     }
 
@@ -92,6 +103,7 @@ impl Signal {
                 value: self.value.clone(),
                 unit: None,
                 moment: self.moment.clone(),
+                fields: self.fields.clone(),
             },
         }
     }

@@ -4,20 +4,23 @@
 //! {"sensor_id": "0xA", "data": 1, "ts": "2026-01-31T12:00:00Z", "seq": 7}
 //! ```
 //!
-//! Parsed strictly: an unknown member, a repeated name or a value of another kind is rejected, so that a
-//! mistake is found where it is made. Numbers are compared by value: `1.0` is 1.
+//! Parsed strictly: a repeated name or a value of another kind is rejected, so that a mistake is found where it is
+//! made. Numbers are compared by value: `1.0` is 1. Further members are kept with the reading.
 //!
 //! The queue also carries the [marker](SignalMessage::Marker), which shows how far the queue was read.
 
 use antumbra_shadow::{Document, DocumentError, Kind, Timestamp, View};
+use serde_json::Value as Json;
 
 use super::id::{InvalidSensor, SensorId};
 use super::value::Value;
+use crate::shadows::adapter::check_document;
+use crate::store::StoreError;
 use crate::words::word_enum;
 
 /// The text of a marker.
 pub const MARKER: &str = r#"{"marker":"liveness"}"#;
-/// Bytes of a signal. It has four members, of which only a text value can be long.
+/// Bytes of a signal.
 pub const SIGNAL_BYTES: usize = 8 * 1024;
 /// Characters of a rejected value that an error shows.
 const SHOWN_CHARS: usize = 40;
@@ -40,6 +43,8 @@ pub struct SignalPayload {
     pub ts: Option<Timestamp>,
     /// The device's own count of messages.
     pub seq: Option<u64>,
+    /// Further members, if there are any.
+    pub fields: Option<Document>,
 }
 
 word_enum! {
@@ -65,8 +70,9 @@ pub enum SignalError {
     Sensor(#[from] InvalidSensor),
     #[error("{0} is missing")]
     Missing(&'static str),
-    #[error("{0:?} is not part of a signal: sensor_id, data, ts and seq are")]
-    Unknown(String),
+    /// A further member cannot be stored.
+    #[error("{0}")]
+    Unstorable(StoreError),
     #[error("{member} is {found}, expected {expected}")]
     Wrong {
         member: &'static str,
@@ -100,13 +106,14 @@ impl SignalMessage {
         }
         let document = Document::parse(text)?;
         let (mut sensor_id, mut data, mut ts, mut seq) = (None, None, None, None);
+        let mut fields = Vec::new();
         for member in document.view().children() {
             match member.key().as_ref() {
                 "sensor_id" => sensor_id = Some(parse_id(member)?),
                 "data" => data = Some(parse_data(member, allowed)?),
                 "ts" => ts = Some(parse_ts(member)?),
                 "seq" => seq = Some(parse_seq(member)?),
-                other => return Err(SignalError::Unknown(shorten(other))),
+                other => fields.push(format!("{}:{}", Json::from(other), member.to_json())),
             }
         }
         Ok(SignalMessage::Signal(SignalPayload {
@@ -114,8 +121,19 @@ impl SignalMessage {
             data: data.ok_or(SignalError::Missing("data"))?,
             ts,
             seq,
+            fields: further_fields(&fields)?,
         }))
     }
+}
+
+/// Parses the further members of a signal, given as the texts of their names and values.
+fn further_fields(members: &[String]) -> Result<Option<Document>, SignalError> {
+    if members.is_empty() {
+        return Ok(None);
+    }
+    let fields = Document::parse(&format!("{{{}}}", members.join(",")))?;
+    check_document(&fields).map_err(SignalError::Unstorable)?;
+    Ok(Some(fields))
 }
 
 fn parse_id(view: View<'_>) -> Result<SensorId, SignalError> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::sensors::{
-    Address, Connection, Location, LocationPrefix, Reading, SensorError, SensorPatch, Sensors,
-    SilenceTimeout, Value, Version,
+    Address, Connection, Location, LocationPrefix, Reading, SensorError, SensorPatch, SensorQuery,
+    Sensors, SilenceTimeout, Value, Version,
 };
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{at, id, sensor, somewhere};
@@ -27,8 +27,8 @@ async fn a_sensor_is_registered_moved_changed_and_unregistered() {
         .await
         .unwrap();
     assert_eq!(
-        (moved.version, &moved.sensor.location),
-        (Version(2), &there)
+        (moved.version, moved.sensor.location.as_ref()),
+        (Version(2), Some(&there))
     );
     let patch = SensorPatch {
         silence_after: Some(SilenceTimeout::seconds(60).unwrap()),
@@ -39,14 +39,19 @@ async fn a_sensor_is_registered_moved_changed_and_unregistered() {
         .await
         .unwrap();
     assert_eq!(
-        (updated.version, &updated.sensor.location),
-        (Version(3), &there)
+        (updated.version, updated.sensor.location.as_ref()),
+        (Version(3), Some(&there))
     );
     let again = sensors.update(&id("s"), patch, None).await.unwrap();
     assert_eq!(again, updated, "what changes nothing is not written");
     let place = LocationPrefix::new("Łódź", None, None, None).unwrap();
     assert_eq!(
-        sensors.in_place(&place, 10, None).await.unwrap().rows.len(),
+        sensors
+            .list(&SensorQuery::in_place(place.clone()), 10, None)
+            .await
+            .unwrap()
+            .rows
+            .len(),
         1
     );
     sensors
@@ -101,9 +106,9 @@ async fn readings_need_a_sensor_and_at_most_ten_are_returned() {
         .unwrap();
     let many: Vec<Reading> = (0..30).map(reading).collect();
     sensors.save(&id("s"), &many).await.unwrap();
-    let (_, latest) = sensors.latest(&id("s"), None).await.unwrap();
-    assert_eq!(latest.len(), 10);
-    let some = sensors
+    let (_, latest) = sensors.latest(&id("s"), None, None).await.unwrap();
+    assert_eq!(latest.rows.len(), 10);
+    let (_, some) = sensors
         .between(&id("s"), at(3), at(5), 10, None)
         .await
         .unwrap();
@@ -147,9 +152,16 @@ async fn a_saved_reading_is_a_contact_and_the_state_if_it_is_the_newest() {
 #[tokio::test]
 async fn of_many_registrations_at_once_one_creates_the_sensor() {
     let sensors = Sensors::with_clock(MemorySensors::default(), Arc::new(ManualClock::new(at(0))));
-    let all = join_all((0..12).map(|_| sensors.register_once(somewhere("s")))).await;
-    let created = all.into_iter().filter(|result| result.as_ref().unwrap().1);
+    let all = join_all((0..12).map(|_| sensors.register(somewhere("s")))).await;
+    let refused = Err(SensorError::AlreadyRegistered);
+    let created = all.into_iter().filter(|result| *result != refused);
     assert_eq!(created.count(), 1);
+    let (same, created) = sensors.put(somewhere("s")).await.unwrap();
+    assert_eq!((same.version, created), (Version(1), false));
+    let elsewhere = sensor("s", ["a", "b", "c", "d"]);
+    let (moved, created) = sensors.put(elsewhere).await.unwrap();
+    assert_eq!((moved.version, created), (Version(2), false));
+    assert!(sensors.put(somewhere("t")).await.unwrap().1);
 }
 
 /// Even at the same time, the second registration differs from the first.

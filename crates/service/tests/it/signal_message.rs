@@ -34,9 +34,21 @@ fn signals_of_locks_are_parsed() {
             data: number(&data),
             ts: Timestamp::parse(&ts),
             seq: seq.parse().ok(),
+            fields: None,
         };
         assert_eq!(signal(&text, ValueType::Binary), expected, "{text}");
     }
+}
+
+#[test]
+fn further_members_are_kept() {
+    let text =
+        r#"{"sensor_id":"0xA","data":1,"battery":80.50,"Data":{"a":[1]},"marker":"liveness"}"#;
+    let fields = signal(text, ValueType::Binary).fields.unwrap();
+    assert_eq!(
+        fields.view().to_json(),
+        r#"{"Data":{"a":[1]},"battery":80.5,"marker":"liveness"}"#
+    );
 }
 
 #[test]

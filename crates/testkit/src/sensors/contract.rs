@@ -28,7 +28,10 @@ macro_rules! sensor_contract {
     ($fresh:path) => {
         $crate::sensor_contract! { @laws $fresh;
             a_registered_sensor_is_found,
-            registration_is_idempotent_but_conflicts_with_other_data,
+            a_second_registration_is_refused,
+            a_sensor_may_have_no_location,
+            sensors_are_filtered_by_id_type_and_connection,
+            the_latest_readings_are_paged_newest_first,
             one_of_many_concurrent_registrations_succeeds,
             an_unregistered_sensor_is_not_found,
             a_change_requires_the_version_that_was_read,

@@ -92,6 +92,12 @@ async fn register<S: SensorStore>(sensors: &Sensors<S>, line: &str) -> Result<()
         attempt += 1;
         match sensors.register(sensor.clone()).await {
             Ok(_) => return Ok(()),
+            // An earlier import that was interrupted may have registered it.
+            Err(SensorError::AlreadyRegistered)
+                if sensors.get(&sensor.id).await?.sensor == sensor =>
+            {
+                return Ok(());
+            }
             Err(SensorError::Store(StoreError::Throttled)) if attempt < ATTEMPTS => {
                 tokio::time::sleep(std::time::Duration::from_millis(200 << attempt)).await;
             }

@@ -23,7 +23,10 @@ pub(super) fn sensor(registered: &RegisteredSensor, json: bool) -> String {
         silence_after,
     } = &registered.sensor;
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let mut rows = vec![row("location", location.to_string())];
+    let location = location.iter();
+    let mut rows: Vec<_> = location
+        .map(|location| row("location", location.to_string()))
+        .collect();
     if !address.as_str().is_empty() {
         rows.push(row("address", address.as_str().to_owned()));
     }
@@ -105,7 +108,10 @@ pub(super) fn sensors(sensors: Page<SensorWithState>, json: bool) -> String {
         let value = state.and_then(|state| state.value.as_ref());
         vec![
             styled(STRONG, row.sensor.id.as_str()),
-            row.sensor.location.to_string(),
+            row.sensor
+                .location
+                .as_ref()
+                .map_or(String::new(), ToString::to_string),
             state.map_or(String::new(), |state| connection(state.connection)),
             value.map_or(String::new(), Value::to_string),
         ]
@@ -114,8 +120,8 @@ pub(super) fn sensors(sensors: Page<SensorWithState>, json: bool) -> String {
     page(&rows, sensors.next.as_ref(), "no sensors")
 }
 
-pub(super) fn latest(registered: &RegisteredSensor, latest: &[Reading], json: bool) -> String {
-    let text = readings(&registered.sensor.id, latest, None, json);
+pub(super) fn latest(registered: &RegisteredSensor, latest: Page<Reading>, json: bool) -> String {
+    let text = readings(registered, &latest.rows, latest.next, json);
     match json {
         true => text,
         false => format!("{}\n{text}", sensor(registered, false)),
@@ -123,13 +129,13 @@ pub(super) fn latest(registered: &RegisteredSensor, latest: &[Reading], json: bo
 }
 
 pub(super) fn readings(
-    id: &SensorId,
+    sensor: &RegisteredSensor,
     readings: &[Reading],
     next: Option<Cursor>,
     json: bool,
 ) -> String {
     if json {
-        return output::json(&api::ReadingPage::new(id, readings, next));
+        return output::json(&api::ReadingPage::new(sensor, readings, next));
     }
     let row = |reading: &Reading| {
         let unit = reading.unit.as_ref().map_or("", |unit| unit.as_str());

@@ -39,7 +39,7 @@ impl Scenario {
         for path in ["/v1/clients/{}/sensors", "/v1/clients/{}/deliveries"] {
             self.get(path, &["newest"]).await;
         }
-        for path in ["/v1/sensors/{}/clients", "/v1/sensors/{}/history"] {
+        for path in ["/v1/sensors/{}/clients", "/v1/sensors/{}/deliveries"] {
             self.get(path, &["door"]).await;
         }
 

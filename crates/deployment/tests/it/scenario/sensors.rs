@@ -16,7 +16,13 @@ impl Scenario {
         self.call_api("PATCH", "/v1/sensors/{}", door, change, 200)
             .await;
         let there = json!({"city": "Poznań", "building": "A", "floor": "2", "room": "14"});
-        self.call_api("POST", "/v1/sensors/{}/move", door, there, 200)
+        self.call_api("POST", "/v1/sensors/{}/move", door, there.clone(), 200)
+            .await;
+        let data = json!({"location": there, "address": "at the back", "silenceAfterSeconds": 60});
+        self.call_api("PUT", "/v1/sensors/{}", door, data, 200)
+            .await;
+        let signals = json!({"signals": [{"sensor_id": "door", "data": 1, "ts": 1}]});
+        self.call_api("POST", "/v1/signals", &[], signals, 200)
             .await;
         let readings = json!({"readings": [{"value": 1, "time": "2026-01-31T12:00:00Z"}]});
         self.call_api("POST", "/v1/sensors/{}/readings", door, readings, 204)

@@ -2,8 +2,8 @@
 
 use antumbra_dynamodb::DynamoDbSensors;
 use antumbra_service::sensors::{
-    CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorStore, StateStore,
-    Value,
+    CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorQuery, SensorStore,
+    StateStore, Value,
 };
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor, signal, somewhere};
 
@@ -120,7 +120,10 @@ async fn calls_of_the_registry() {
     sensors.latest(&id("s"), 10).await.unwrap();
     assert_eq!(store.operations(), ["Query"], "sensor and readings in one");
     let place = LocationPrefix::new("Łódź", None, None, None).unwrap();
-    sensors.in_place(&place, 100, None).await.unwrap();
+    sensors
+        .list(&SensorQuery::in_place(place.clone()), 100, None)
+        .await
+        .unwrap();
     assert_eq!(store.operations(), ["Query", "BatchGetItem"]);
 }
 
@@ -132,7 +135,10 @@ async fn a_page_of_many_sensors_reads_their_states_in_hundreds() {
     }
     store.endpoint.take_calls();
     let place = LocationPrefix::new("Poznań", None, None, None).unwrap();
-    let page = store.in_place(&place, 1000, None).await.unwrap();
+    let page = store
+        .list(&SensorQuery::in_place(place.clone()), 1000, None)
+        .await
+        .unwrap();
     assert!(page.rows.iter().all(|row| row.state.is_some()) && page.rows.len() == 130);
     let calls = store.operations();
     assert_eq!(calls, ["Query", "BatchGetItem", "BatchGetItem"]);

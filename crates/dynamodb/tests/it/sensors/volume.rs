@@ -1,7 +1,7 @@
 //! Large listings, and items next to readings.
 
 use antumbra_service::sensors::{
-    Address, LocationPrefix, Reading, ReadingStore, SensorStore, Value,
+    Address, LocationPrefix, Reading, ReadingStore, SensorQuery, SensorStore, Value,
 };
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor};
 
@@ -25,12 +25,12 @@ async fn more_than_a_megabyte_of_readings_is_returned() {
     assert_eq!(store.operations(), ["Query", "Query"]);
 
     let page = store.between(&id("s"), at(0), at(1200), 1000, None).await;
-    let page = page.unwrap();
+    let (_, page) = page.unwrap();
     assert_eq!(page.rows, many[..1000]);
     let rest = store
         .between(&id("s"), at(0), at(1200), 1000, page.next.as_ref())
         .await;
-    let rest = rest.unwrap();
+    let (_, rest) = rest.unwrap();
     assert_eq!((rest.rows, rest.next), (many[1000..].to_vec(), None));
 }
 
@@ -45,14 +45,24 @@ async fn more_than_a_megabyte_of_sensors_is_returned() {
     }
     store.endpoint.take_calls();
     let place = LocationPrefix::new(&long, Some(&long), None, None).unwrap();
-    let page = store.in_place(&place, 1000, None).await.unwrap();
+    let page = store
+        .list(&SensorQuery::in_place(place.clone()), 1000, None)
+        .await
+        .unwrap();
     assert_eq!((page.rows.len(), page.next), (900, None));
     let calls = store.operations();
     let queries = calls.iter().filter(|call| *call == "Query").count();
     assert!(queries > 1, "{calls:?}");
-    let paged = store.in_place(&place, 700, None).await.unwrap();
+    let paged = store
+        .list(&SensorQuery::in_place(place.clone()), 700, None)
+        .await
+        .unwrap();
     let rest = store
-        .in_place(&place, 700, paged.next.as_ref())
+        .list(
+            &SensorQuery::in_place(place.clone()),
+            700,
+            paged.next.as_ref(),
+        )
         .await
         .unwrap();
     let all: Vec<_> = paged.rows.into_iter().chain(rest.rows).collect();

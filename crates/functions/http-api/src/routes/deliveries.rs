@@ -68,6 +68,13 @@ async fn list(
         limit: limit(query.limit)?,
     };
     let page = api.deliveries.list(&query, cursor.as_ref()).await?;
+    // The history outlives its client or sensor; only an empty one may be that of an unknown id.
+    if page.rows.is_empty() && cursor.is_none() {
+        match &query.subject {
+            Subject::Client(client) => drop(api.clients.get(client).await?),
+            Subject::Sensor(sensor) => drop(api.sensors.get(sensor).await?),
+        }
+    }
     Ok(Json(page.into()))
 }
 

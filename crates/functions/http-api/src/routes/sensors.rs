@@ -1,22 +1,29 @@
 //! `/v1/sensors` and `/v1/locations`: sensors, their states and readings. A sensor's entity tag is its version.
 
 use antumbra_service::api::{
-    self, NewReadings, NewSensor, ReadingPage, SensorPage, SensorPatch, SensorState,
+    self, NewReadings, NewSensor, NewSignals, ReadingPage, SensorData, SensorPage, SensorPatch,
+    SensorState, SignalResult, SignalResults,
 };
 use antumbra_service::paging::Cursor;
-use antumbra_service::sensors::{LocationPrefix, RegisteredSensor, SensorId, Version};
+use antumbra_service::sensors::{
+    Connection, LocationPrefix, Outcome, RegisteredSensor, SensorId, SensorQuery, SensorType,
+    SignalMessage, Version,
+};
 use antumbra_shadow::Timestamp;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::NoContent;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::IfMatch;
-use crate::extract::{FromPath, Paging, Path, PathParameter, Query, limit, optional_time};
+use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time};
 use crate::problem::{Code, Problem};
 use crate::respond::{Created, ETag, Either, Json, Location};
 use crate::services::{Api, Services};
 
+/// Maximum number of signals in one request.
+const MAX_SIGNALS: usize = 100;
 /// Maximum number of readings in one request.
 const MAX_READINGS: usize = 1000;
 /// Latest time with a four-digit year.
@@ -86,38 +93,111 @@ fn tagged(sensor: &RegisteredSensor) -> TaggedSensor {
     (ETag::new(sensor.version), Json(sensor.into()))
 }
 
+fn created(sensor: &RegisteredSensor) -> Created<TaggedSensor> {
+    let location = Location::new("/v1/sensors", sensor.sensor.id.as_str());
+    Created(location, tagged(sensor))
+}
+
 pub(crate) async fn register(
     State(api): Api,
     Json(new): Json<NewSensor>,
+) -> Result<Created<TaggedSensor>, Problem> {
+    Ok(created(&api.sensors.register(new.try_into()?).await?))
+}
+
+pub(crate) async fn put(
+    State(api): Api,
+    Path(id): Path<SensorId>,
+    condition: IfMatch,
+    Json(data): Json<SensorData>,
 ) -> Result<Either<Created<TaggedSensor>, TaggedSensor>, Problem> {
-    let (sensor, created) = api.sensors.register_once(new.try_into()?).await?;
-    if !created {
-        return Ok(Either::B(tagged(&sensor)));
+    let sensor = data.of(id)?;
+    if condition.is_given() {
+        let expected = expected_version(&api, &sensor.id, &condition).await?;
+        let replaced = api.sensors.replace(&sensor, expected).await;
+        let replaced = replaced.map_err(|error| condition.problem(error))?;
+        return Ok(Either::B(tagged(&replaced)));
     }
-    let location = Location::new("/v1/sensors", sensor.sensor.id.as_str());
-    Ok(Either::A(Created(location, tagged(&sensor))))
+    let (sensor, is_new) = api.sensors.put(sensor).await?;
+    Ok(match is_new {
+        true => Either::A(created(&sensor)),
+        false => Either::B(tagged(&sensor)),
+    })
+}
+
+/// Selection of sensors.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SensorsQuery {
+    /// Maximum number of entries. A page can be shorter, also before the last one.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// `nextCursor` of the previous page. Requires the same selection.
+    #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
+    cursor: Option<String>,
+    /// Start of the sensor id.
+    #[serde(default)]
+    #[param(max_length = 64, example = "xa7")]
+    prefix: String,
+    /// Sensors of this type.
+    #[serde(rename = "type")]
+    #[param(max_length = 64, example = "lock")]
+    sensor_type: Option<String>,
+    /// Sensors with this connection.
+    #[param(inline)]
+    connection: Option<SelectedConnection>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum SelectedConnection {
+    Never,
+    Online,
+    Lost,
+}
+
+impl From<SelectedConnection> for Connection {
+    fn from(selected: SelectedConnection) -> Connection {
+        match selected {
+            SelectedConnection::Never => Connection::Never,
+            SelectedConnection::Online => Connection::Online,
+            SelectedConnection::Lost => Connection::Lost,
+        }
+    }
+}
+
+async fn list_selected(
+    api: &Services,
+    place: Option<LocationPrefix>,
+    query: SensorsQuery,
+) -> Result<Json<SensorPage>, Problem> {
+    let (limit, cursor) = (limit(query.limit)?, query.cursor.map(Cursor));
+    let sensor_type = query.sensor_type.map(SensorType::new).transpose();
+    let query = SensorQuery {
+        place,
+        id_prefix: query.prefix,
+        sensor_type: sensor_type
+            .map_err(|fault| Problem::new(Code::InvalidQuery, fault.to_string()))?,
+        connection: query.connection.map(Connection::from),
+    };
+    let page = api.sensors.list(&query, limit, cursor.as_ref()).await?;
+    Ok(Json(page.into()))
 }
 
 pub(crate) async fn list(
     State(api): Api,
-    Query(paging): Query<Paging>,
+    Query(query): Query<SensorsQuery>,
 ) -> Result<Json<SensorPage>, Problem> {
-    let cursor = paging.cursor();
-    let page = api.sensors.all(paging.limit()?, cursor.as_ref()).await?;
-    Ok(Json(page.into()))
+    list_selected(&api, None, query).await
 }
 
 pub(crate) async fn in_location(
     State(api): Api,
     Path(location): Path<LocationPrefix>,
-    Query(paging): Query<Paging>,
+    Query(query): Query<SensorsQuery>,
 ) -> Result<Json<SensorPage>, Problem> {
-    let (limit, cursor) = (paging.limit()?, paging.cursor());
-    let page = api
-        .sensors
-        .in_place(&location, limit, cursor.as_ref())
-        .await?;
-    Ok(Json(page.into()))
+    list_selected(&api, Some(location), query).await
 }
 
 pub(crate) async fn get(
@@ -196,25 +276,22 @@ pub(crate) async fn list_readings(
         optional_time("from", query.from)?,
         optional_time("to", query.to)?,
     );
+    let cursor = query.cursor.map(Cursor);
     if from.is_none() && to.is_none() {
-        if query.cursor.is_some() {
-            let detail = "a cursor of readings requires the from and to that it was created with";
-            return Err(Problem::new(Code::InvalidQuery, detail));
-        }
         let most = query.limit.map(|most| limit(Some(most))).transpose()?;
-        let (_, readings) = api.sensors.latest(&id, most).await?;
-        return Ok(Json(ReadingPage::new(&id, &readings, None)));
+        let (sensor, page) = api.sensors.latest(&id, most, cursor.as_ref()).await?;
+        return Ok(Json(ReadingPage::new(&sensor, &page.rows, page.next)));
     }
     let from = from.unwrap_or_default();
     let to = to
         .or_else(|| Timestamp::parse(LATEST_TIME))
         .unwrap_or_default();
-    let (limit, cursor) = (limit(query.limit)?, query.cursor.map(Cursor));
-    let page = api
+    let limit = limit(query.limit)?;
+    let (sensor, page) = api
         .sensors
         .between(&id, from, to, limit, cursor.as_ref())
         .await?;
-    Ok(Json(ReadingPage::new(&id, &page.rows, page.next)))
+    Ok(Json(ReadingPage::new(&sensor, &page.rows, page.next)))
 }
 
 pub(crate) async fn save_readings(
@@ -236,6 +313,46 @@ pub(crate) async fn save_readings(
     let readings = readings.collect::<Result<Vec<_>, Problem>>()?;
     api.sensors.save(&id, &readings).await?;
     Ok(NoContent)
+}
+
+/// Records signals, in the given order. One that fails does not affect the others.
+pub(crate) async fn record_signals(
+    State(api): Api,
+    Json(NewSignals { signals }): Json<NewSignals>,
+) -> Result<Json<SignalResults>, Problem> {
+    let count = signals.len();
+    if !(1..=MAX_SIGNALS).contains(&count) {
+        let detail = format!("a request takes 1 to {MAX_SIGNALS} signals, not {count}");
+        return Err(Problem::new(Code::Invalid, detail));
+    }
+    let request = uuid::Uuid::new_v4();
+    let mut results = Vec::with_capacity(count);
+    for (at, signal) in signals.iter().enumerate() {
+        // Signals of one moment are ordered by their ids.
+        let id = format!("{request}-{at:03}");
+        results.push(match record_signal(&api, signal.get(), &id).await {
+            Ok(outcome) => SignalResult {
+                status: StatusCode::OK.as_u16(),
+                outcome: Some(outcome.as_str()),
+                error: None,
+            },
+            Err(problem) => SignalResult {
+                status: problem.code().status().as_u16(),
+                outcome: None,
+                error: Some(problem.in_bulk()),
+            },
+        });
+    }
+    Ok(Json(SignalResults { results }))
+}
+
+async fn record_signal(api: &Services, text: &str, id: &str) -> Result<Outcome, Problem> {
+    let invalid = |fault: String| Problem::new(Code::Invalid, fault);
+    match SignalMessage::parse(text, api.signal_values) {
+        Ok(SignalMessage::Signal(payload)) => Ok(api.sensors.signal(payload, id).await?),
+        Ok(SignalMessage::Marker) => Err(invalid("a marker is not a signal".to_owned())),
+        Err(error) => Err(invalid(error.to_string())),
+    }
 }
 
 async fn expected_version(

@@ -8,7 +8,7 @@ mod conditional;
 mod tag;
 
 use antumbra_service::api::{
-    BulkError, BulkResult, BulkResults, Delta, Shadow, ShadowPage, ShadowUpdate, UpdateResult,
+    BulkResult, BulkResults, Delta, Shadow, ShadowPage, ShadowUpdate, UpdateResult,
 };
 use antumbra_service::paging::Cursor;
 use antumbra_service::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
@@ -377,13 +377,7 @@ pub(crate) async fn report_many(
             });
             let (status, result, error) = match result {
                 Ok(result) => (StatusCode::OK, Some(result), None),
-                Err(problem) => {
-                    let error = BulkError {
-                        code: problem.code().as_str().to_owned(),
-                        detail: problem.detail().to_owned(),
-                    };
-                    (problem.code().status(), None, Some(error))
-                }
+                Err(problem) => (problem.code().status(), None, Some(problem.in_bulk())),
             };
             BulkResult {
                 id,

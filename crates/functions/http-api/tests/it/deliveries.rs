@@ -136,12 +136,16 @@ async fn a_client_is_enabled_and_a_sensor_lists_its_deliveries() {
         .ok(200);
     assert_eq!(enabled, json!({"queued": 0, "releasing": false}));
     sensor(&api, "door").await;
-    let page = api.get("/v1/sensors/door/history").await.ok(200);
+    let page = api.get("/v1/sensors/door/deliveries").await.ok(200);
     assert_eq!(page, json!({"deliveries": []}));
-    api.get("/v1/sensors/door/history?status=none")
+    api.get("/v1/sensors/door/deliveries?status=none")
         .await
         .problem(400, "InvalidQuery");
-    api.get("/v1/sensors/a%20b/history")
+    for unknown in ["sensors/none", "clients/none"] {
+        let path = format!("/v1/{unknown}/deliveries");
+        api.get(&path).await.problem(404, "NotFound");
+    }
+    api.get("/v1/sensors/a%20b/deliveries")
         .await
         .problem(400, "InvalidPath");
 }

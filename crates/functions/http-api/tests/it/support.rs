@@ -72,6 +72,7 @@ impl TestApi {
             sensors: Sensors::with_clock(sensors.clone(), clock.clone()),
             clients: Clients::new(clients, guard, clock.clone()),
             deliveries: redeliveries,
+            signal_values: Default::default(),
             idempotency: DynamoDbIdempotency::new(client.clone(), &table),
             clock: clock.clone(),
         };

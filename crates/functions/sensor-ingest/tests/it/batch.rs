@@ -167,7 +167,10 @@ async fn unknown_sensors_are_registered_if_configured() {
         [1, 2]
     );
     let sensor = home.sensors.get(&sample::id("new")).await.unwrap().sensor;
-    assert_eq!(sensor.location.to_string(), "Brno / depot / 0 / yard");
+    assert_eq!(
+        sensor.location.unwrap().to_string(),
+        "Brno / depot / 0 / yard"
+    );
     assert_eq!(sensor.sensor_type.as_str(), "lock");
     assert_eq!(home.state("new").await.sequence(), 1);
     assert!(home.quarantine.quarantined().is_empty());

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use antumbra_service::sensors::{LocationPrefix, SensorError, SensorWithState, StoreError, Value};
+use antumbra_service::sensors::{
+    Connection, LocationPrefix, SensorError, SensorQuery, SensorType, SensorWithState, StoreError,
+    Value,
+};
 
 use super::Store;
 use crate::sensors::sample::{at, new, record, sensor, signal};
@@ -22,7 +25,14 @@ async fn rows<S: Store>(store: &S, place: &LocationPrefix, limit: usize) -> Vec<
     let mut rows = Vec::new();
     let mut cursor = None;
     loop {
-        let page = store.in_place(place, limit, cursor.as_ref()).await.unwrap();
+        let page = store
+            .list(
+                &SensorQuery::in_place(place.clone()),
+                limit,
+                cursor.as_ref(),
+            )
+            .await
+            .unwrap();
         assert!(page.rows.len() <= limit);
         rows.extend(page.rows);
         cursor = page.next;
@@ -166,7 +176,10 @@ pub async fn a_sensor_that_moves_between_pages_hides_no_other<S: Store>(store: S
     let mut cursor = None;
     let mut floor = 0;
     loop {
-        let page = store.in_place(&city, 2, cursor.as_ref()).await.unwrap();
+        let page = store
+            .list(&SensorQuery::in_place(city.clone()), 2, cursor.as_ref())
+            .await
+            .unwrap();
         seen.extend(page.rows.iter().map(|row| row.sensor.id.to_string()));
         cursor = page.next;
         if cursor.is_none() {
@@ -188,7 +201,14 @@ pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
         let ids = rows.iter().map(|row| row.sensor.id.to_string());
         ids.collect()
     };
-    assert_eq!(store.all(1, None).await.unwrap().rows, []);
+    assert_eq!(
+        store
+            .list(&SensorQuery::default(), 1, None)
+            .await
+            .unwrap()
+            .rows,
+        []
+    );
     register(
         &store,
         &[
@@ -207,7 +227,10 @@ pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
     store.change(&moved, &there, at(1)).await.unwrap();
     let (mut rows, mut cursor) = (Vec::new(), None);
     loop {
-        let page = store.all(2, cursor.as_ref()).await.unwrap();
+        let page = store
+            .list(&SensorQuery::default(), 2, cursor.as_ref())
+            .await
+            .unwrap();
         assert!(page.rows.len() <= 2);
         rows.extend(page.rows);
         cursor = page.next;
@@ -219,23 +242,50 @@ pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
     assert!(rows.iter().all(|row| row.state.is_some()));
     assert_eq!(rows[3].sensor, there);
     // Cursors are not valid for other listings.
-    let of_all = store.all(1, None).await.unwrap().next;
-    let of_city = store.in_place(&place(&["Poznan"]), 1, None).await.unwrap();
-    assert!(store.all(1, of_city.next.as_ref()).await.is_err());
+    let of_all = store
+        .list(&SensorQuery::default(), 1, None)
+        .await
+        .unwrap()
+        .next;
+    let of_city = store
+        .list(&SensorQuery::in_place(place(&["Poznan"])), 1, None)
+        .await
+        .unwrap();
+    assert!(
+        store
+            .list(&SensorQuery::default(), 1, of_city.next.as_ref())
+            .await
+            .is_err()
+    );
     let city = place(&["Poznan"]);
-    assert!(store.in_place(&city, 1, of_all.as_ref()).await.is_err());
+    assert!(
+        store
+            .list(&SensorQuery::in_place(city.clone()), 1, of_all.as_ref())
+            .await
+            .is_err()
+    );
     for limit in [0, 1001] {
-        assert!(store.all(limit, None).await.is_err());
+        assert!(
+            store
+                .list(&SensorQuery::default(), limit, None)
+                .await
+                .is_err()
+        );
     }
 }
 
 pub async fn a_cursor_is_valid_only_for_its_own_listing<S: Store>(store: S) {
     let room = ["a", "b", "c", "d"];
     register(&store, &[("one", room), ("two", room)]).await;
-    let page = store.in_place(&place(&["a"]), 1, None).await.unwrap();
+    let page = store
+        .list(&SensorQuery::in_place(place(&["a"])), 1, None)
+        .await
+        .unwrap();
     let cursor = page.next.unwrap();
     for other in [place(&["a", "b"]), place(&["b"])] {
-        let rejected = store.in_place(&other, 1, Some(&cursor)).await;
+        let rejected = store
+            .list(&SensorQuery::in_place(other.clone()), 1, Some(&cursor))
+            .await;
         assert!(matches!(
             rejected,
             Err(SensorError::Store(StoreError::Invalid(_)))
@@ -246,7 +296,7 @@ pub async fn a_cursor_is_valid_only_for_its_own_listing<S: Store>(store: S) {
     damaged.0.push('0');
     assert!(
         store
-            .in_place(&place(&["a"]), 1, Some(&damaged))
+            .list(&SensorQuery::in_place(place(&["a"])), 1, Some(&damaged))
             .await
             .is_err()
     );
@@ -261,7 +311,9 @@ pub async fn an_invalid_page_request_is_rejected<S: Store>(store: S) {
     };
     for limit in [0, 1001] {
         let error = SensorError::Store(expected(limit));
-        let listed = store.in_place(&place(&["a"]), limit, None).await;
+        let listed = store
+            .list(&SensorQuery::in_place(place(&["a"])), limit, None)
+            .await;
         assert_eq!(listed.unwrap_err(), error);
         assert_eq!(store.latest(&one, limit).await.unwrap_err(), error);
         let between = store.between(&one, at(0), at(1), limit, None).await;
@@ -276,4 +328,80 @@ pub async fn an_invalid_page_request_is_rejected<S: Store>(store: S) {
         backwards,
         Err(SensorError::Store(StoreError::Invalid(_)))
     ));
+}
+
+pub async fn sensors_are_filtered_by_id_type_and_connection<S: Store>(store: S) {
+    for n in 0..30 {
+        let mut one = sensor(&format!("s-{n:02}"), ["a", "b", "c", "d"]);
+        if n % 3 == 0 {
+            one.sensor_type = SensorType::new("lock").unwrap();
+        }
+        if n % 2 == 0 {
+            one.location = None;
+        }
+        store.register(&new(one)).await.unwrap();
+        if n % 5 == 0 {
+            record(&store, &signal(&format!("s-{n:02}"), 1, 1, 1)).await;
+        }
+    }
+    let all = SensorQuery::default();
+    let lock = || SensorType::new("lock").ok();
+    let online = Some(Connection::Online);
+    let queries: [(SensorQuery, &dyn Fn(usize) -> bool); 6] = [
+        (all.clone(), &|_| true),
+        (
+            SensorQuery {
+                id_prefix: "s-1".into(),
+                ..all.clone()
+            },
+            &|n| n / 10 == 1,
+        ),
+        (
+            SensorQuery {
+                sensor_type: lock(),
+                ..all.clone()
+            },
+            &|n| n % 3 == 0,
+        ),
+        (
+            SensorQuery {
+                connection: online,
+                ..all.clone()
+            },
+            &|n| n % 5 == 0,
+        ),
+        (SensorQuery::in_place(place(&["a"])), &|n| n % 2 == 1),
+        (
+            SensorQuery {
+                place: Some(place(&["a", "b"])),
+                id_prefix: "s-1".into(),
+                sensor_type: lock(),
+                connection: online,
+            },
+            &|n| n == 15,
+        ),
+    ];
+    for (query, selects) in &queries {
+        let expected: Vec<String> = (0..30)
+            .filter(|n| selects(*n))
+            .map(|n| format!("s-{n:02}"))
+            .collect();
+        for limit in [1, 4, 1000] {
+            let (mut found, mut cursor) = (Vec::new(), None);
+            loop {
+                let page = store.list(query, limit, cursor.as_ref()).await.unwrap();
+                assert!(page.rows.len() <= limit);
+                found.extend(page.rows.iter().map(|row| row.sensor.id.to_string()));
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{query:?} by {limit}");
+        }
+    }
+    let next = store.list(&all, 1, None).await.unwrap().next;
+    for (query, _) in &queries[1..] {
+        assert!(store.list(query, 1, next.as_ref()).await.is_err());
+    }
 }

@@ -147,7 +147,8 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
             let page = store
                 .between(&id("s"), at(5), at(15), limit, cursor.as_ref())
                 .await;
-            let page = page.unwrap();
+            let (found_sensor, page) = page.unwrap();
+            assert_eq!(found_sensor, sensor);
             assert!(page.rows.len() <= limit);
             found.extend(page.rows);
             cursor = page.next;
@@ -157,7 +158,7 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
         }
         assert_eq!(found, many[5..15], "from is in, to is not; {limit} a page");
     }
-    let page = store
+    let (_, page) = store
         .between(&id("s"), at(5), at(15), 1, None)
         .await
         .unwrap();
@@ -168,7 +169,7 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
         other,
         Err(SensorError::Store(StoreError::Invalid(_)))
     ));
-    let nothing = store
+    let (_, nothing) = store
         .between(&id("s"), at(5), at(5), 1, None)
         .await
         .unwrap();
@@ -177,6 +178,37 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
     let beyond = store.between(&id("s"), at(5), far, 1, None).await;
     assert!(matches!(
         beyond,
+        Err(SensorError::Store(StoreError::Invalid(_)))
+    ));
+}
+
+pub async fn the_latest_readings_are_paged_newest_first<S: Store>(store: S) {
+    let sensor = registered(&store, "s").await;
+    let other = registered(&store, "other").await;
+    let many: Vec<Reading> = (0..20).map(|n| reading(&n.to_string(), n)).collect();
+    for one in [&sensor, &other] {
+        store.save(one, &many).await.unwrap();
+    }
+    let newest_first: Vec<Reading> = many.into_iter().rev().collect();
+    for limit in [1, 3, 19, 20, 21] {
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = store.latest_page(&id("s"), limit, cursor.as_ref()).await;
+            let (found_sensor, page) = page.unwrap();
+            assert_eq!(found_sensor, sensor);
+            assert!(page.rows.len() <= limit);
+            found.extend(page.rows);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, newest_first, "{limit} a page");
+    }
+    let (_, page) = store.latest_page(&id("s"), 1, None).await.unwrap();
+    let mistaken = store.latest_page(&id("other"), 1, page.next.as_ref()).await;
+    assert!(matches!(
+        mistaken,
         Err(SensorError::Store(StoreError::Invalid(_)))
     ));
 }

@@ -19,11 +19,14 @@ pub async fn a_registered_sensor_is_found<S: Store>(store: S) {
     assert_eq!((found.sensor, found.version), (sensor, Version(1)));
 }
 
-pub async fn registration_is_idempotent_but_conflicts_with_other_data<S: Store>(store: S) {
-    let first = registered(&store, "sensor-1").await;
+pub async fn a_second_registration_is_refused<S: Store>(store: S) {
+    let request = new(somewhere("sensor-1"));
+    let first = store.register(&request).await.unwrap();
     record(&store, &signal("sensor-1", 1, 1, 1)).await;
-    let again = store.register(&new(somewhere("sensor-1"))).await.unwrap();
-    assert_eq!(again, first);
+    let again = store.register(&request).await.unwrap();
+    assert_eq!(again, first, "the same registration, sent again");
+    let same = store.register(&new(somewhere("sensor-1"))).await;
+    assert_eq!(same, Err(SensorError::AlreadyRegistered), "the same data");
     assert_eq!(state(&store, "sensor-1").await.changes, 1);
 
     let elsewhere = new(sensor("sensor-1", ["Poznań", "A", "2", "14"]));
@@ -34,8 +37,7 @@ pub async fn registration_is_idempotent_but_conflicts_with_other_data<S: Store>(
     assert_eq!(state(&store, "sensor-1").await.changes, 1);
 }
 
-/// Each caller has different data, so that it is either registered or rejected; concurrent calls may also be
-/// asked to retry.
+/// Concurrent calls may be asked to retry.
 pub async fn one_of_many_concurrent_registrations_succeeds<S: Store>(store: S) {
     let rooms: Vec<String> = (0..8).map(|room| room.to_string()).collect();
     let tries = rooms.iter().map(|room| async {
@@ -183,7 +185,7 @@ pub async fn a_sensor_registered_again_has_no_history<S: Store>(store: S) {
     let all = store
         .between(&id("sensor-1"), at(0), at(200_000), 10, None)
         .await;
-    assert_eq!(all.unwrap().rows, [new]);
+    assert_eq!(all.unwrap().1.rows, [new]);
     // A reading of the former registration is not saved for the new one.
     assert_eq!(store.save(&first, &[old]).await, Err(SensorError::NotFound));
 }
@@ -197,4 +199,16 @@ pub async fn another_registration_with_the_same_version_is_not_changed<S: Store>
     assert!(store.change(&first, &there, at(2)).await.is_err());
     assert!(store.unregister(&first, at(2)).await.is_err());
     assert_eq!(store.get(&id("sensor-1")).await.unwrap(), second);
+}
+
+pub async fn a_sensor_may_have_no_location<S: Store>(store: S) {
+    let mut sensor = somewhere("sensor-1");
+    sensor.location = None;
+    sensor.address = Address::new("Main street 1").unwrap();
+    let first = store.register(&new(sensor.clone())).await.unwrap();
+    assert_eq!(store.get(&id("sensor-1")).await.unwrap().sensor, sensor);
+    let moved = somewhere("sensor-1");
+    let moved = store.change(&first, &moved, at(1)).await.unwrap();
+    let back = store.change(&moved, &sensor, at(2)).await.unwrap();
+    assert_eq!(store.get(&id("sensor-1")).await, Ok(back));
 }

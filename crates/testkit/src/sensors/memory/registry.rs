@@ -5,8 +5,8 @@ use antumbra_service::sensors::reading_time::{
     ReadingTime, Sequence, from_milliseconds, milliseconds,
 };
 use antumbra_service::sensors::{
-    Connection, Cursor, LocationPrefix, Page, Reading, ReadingStore, RegisteredSensor, Sensor,
-    SensorError, SensorId, SensorStore, SensorWithState, State, StoreError,
+    Connection, Cursor, Page, Reading, ReadingStore, RegisteredSensor, Sensor, SensorError,
+    SensorId, SensorQuery, SensorStore, SensorWithState, State, StoreError,
 };
 use antumbra_shadow::Timestamp;
 
@@ -42,7 +42,7 @@ impl SensorStore for MemorySensors {
     async fn register(&self, new: &RegisteredSensor) -> Result<RegisteredSensor, SensorError> {
         let mut inner = self.lock();
         if let Some(kept) = inner.sensors.get(&new.sensor.id) {
-            return if kept.registered.sensor == new.sensor {
+            return if kept.registered.generation == new.generation {
                 Ok(kept.registered.clone())
             } else {
                 Err(SensorError::AlreadyRegistered)
@@ -113,58 +113,31 @@ impl SensorStore for MemorySensors {
         Ok(())
     }
 
-    async fn in_place(
+    async fn list(
         &self,
-        place: &LocationPrefix,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        let listing = Listing {
-            subject: format!("{place:?}"),
-            holds: &|sensor| place.holds(&sensor.location),
-            key: &key,
-        };
-        self.list(&listing, limit, cursor)
-    }
-
-    async fn all(
-        &self,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<SensorWithState>, SensorError> {
-        let listing = Listing {
-            subject: "all".to_owned(),
-            holds: &|_| true,
-            key: &|sensor| sensor.id.to_string(),
-        };
-        self.list(&listing, limit, cursor)
-    }
-}
-
-/// Selection and order of a listing.
-struct Listing<'a> {
-    subject: String,
-    holds: &'a dyn Fn(&Sensor) -> bool,
-    key: &'a dyn Fn(&Sensor) -> String,
-}
-
-impl MemorySensors {
-    fn list(
-        &self,
-        listing: &Listing<'_>,
+        query: &SensorQuery,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
         page_limit(limit)?;
-        let Listing {
-            subject,
-            holds,
-            key,
-        } = listing;
-        let from = cursor.map(|cursor| open(cursor, subject)).transpose()?;
+        let subject = format!("{query:?}");
+        let from = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
+        let key = |sensor: &Sensor| match &query.place {
+            Some(_) => key_in_city(sensor),
+            None => sensor.id.to_string(),
+        };
         let inner = self.lock();
         let held = inner.sensors.values();
-        let mut held: Vec<&Kept> = held.filter(|kept| holds(&kept.registered.sensor)).collect();
+        let mut held: Vec<&Kept> = held
+            .filter(|kept| {
+                let sensor = &kept.registered.sensor;
+                let is_there = query.place.as_ref().is_none_or(|place| {
+                    let location = sensor.location.as_ref();
+                    location.is_some_and(|location| place.holds(location))
+                });
+                is_there && query.selects(sensor, Some(&kept.state))
+            })
+            .collect();
         held.sort_by_key(|kept| key(&kept.registered.sensor));
         held.retain(|kept| {
             let key = key(&kept.registered.sensor);
@@ -173,7 +146,8 @@ impl MemorySensors {
         let more = held.len() > limit;
         held.truncate(limit);
         let last = held.last().filter(|_| more);
-        let next = last.map(|kept| seal_cursor(&["place", subject, &key(&kept.registered.sensor)]));
+        let next =
+            last.map(|kept| seal_cursor(&["place", &subject, &key(&kept.registered.sensor)]));
         let rows = held.into_iter().map(|kept| SensorWithState {
             sensor: kept.registered.sensor.clone(),
             state: Some(kept.state.clone()),
@@ -186,8 +160,10 @@ impl MemorySensors {
 }
 
 /// Sort key of the sensors of a city.
-fn key(sensor: &Sensor) -> String {
-    let at = &sensor.location;
+fn key_in_city(sensor: &Sensor) -> String {
+    let Some(at) = &sensor.location else {
+        return String::new();
+    };
     let parts = [&at.building, &at.floor, &at.room];
     let escape = antumbra_service::sensors::escape::escape;
     let levels = parts.map(|part| escape(part.as_str()) + "#").concat();
@@ -233,16 +209,26 @@ impl ReadingStore for MemorySensors {
         Ok(())
     }
 
-    async fn latest(
+    async fn latest_page(
         &self,
         id: &SensorId,
-        most: usize,
-    ) -> Result<(RegisteredSensor, Vec<Reading>), SensorError> {
-        page_limit(most)?;
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
+        page_limit(limit)?;
+        let subject = format!("latest {id}");
+        let before = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
         let inner = self.lock();
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
-        let latest = kept.readings.values().rev().take(most);
-        Ok((kept.registered.clone(), latest.cloned().collect()))
+        let readings = kept.readings.values().rev().filter(|reading| {
+            let before = before.as_ref();
+            before.is_none_or(|before| reading.moment.to_string() < *before)
+        });
+        let mut readings = readings.cloned();
+        let rows: Vec<Reading> = readings.by_ref().take(limit).collect();
+        let last = rows.last().filter(|_| readings.next().is_some());
+        let next = last.map(|last| seal_cursor(&["readings", &subject, &last.moment.to_string()]));
+        Ok((kept.registered.clone(), Page { rows, next }))
     }
 
     async fn between(
@@ -252,7 +238,7 @@ impl ReadingStore for MemorySensors {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> Result<Page<Reading>, SensorError> {
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
         if from > to {
             return Err(StoreError::Invalid("from lies after to".to_owned()).into());
@@ -274,6 +260,6 @@ impl ReadingStore for MemorySensors {
         let rows: Vec<Reading> = found.by_ref().take(limit).map(|(_, r)| r.clone()).collect();
         let last = rows.last().filter(|_| found.next().is_some());
         let next = last.map(|last| seal_cursor(&["readings", &subject, &last.moment.to_string()]));
-        Ok(Page { rows, next })
+        Ok((kept.registered.clone(), Page { rows, next }))
     }
 }
