@@ -42,7 +42,7 @@ pub use clients::{
 pub use deliveries::{
     Attempt, Delivery, DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress,
 };
-pub use messages::{Message, MessageEntry, MessagePage};
+pub use messages::{Message, MessageEntry, MessagePage, MessageSource, SourcePage};
 pub use sensors::{
     Location, NewReading, NewReadings, NewSensor, NewSignals, Reading, ReadingPage, Scalar, Sensor,
     SensorData, SensorDescription, SensorPage, SensorPatch, SensorState, SensorSummary,

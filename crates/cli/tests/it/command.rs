@@ -48,9 +48,23 @@ fn shadows_are_managed_from_the_command_line() {
         "numbers are exact"
     );
 
-    let list = local.run(&["shadow", "list", "--json"]);
-    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
-    assert_eq!(list["shadows"].as_array().unwrap().len(), 1);
+    let list = |arguments: &[&str]| -> Value {
+        let list = local.run(&[&["shadow", "list", "--json"], arguments].concat());
+        serde_json::from_slice(&list.stdout).unwrap()
+    };
+    assert_eq!(list(&["Lamp#ü"])["documents"].as_array().unwrap().len(), 2);
+    for arguments in [&[][..], &["--prefix", "Lamp#"]] {
+        let shadows = list(arguments);
+        assert_eq!(shadows["shadows"].as_array().unwrap().len(), 1, "{shadows}");
+        assert_eq!(shadows["shadows"][0]["id"], "Lamp#ü");
+    }
+    assert_eq!(
+        list(&["--prefix", "Fan"])["shadows"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
 
     assert!(local.run(&["shadow", "delete", "Lamp#ü"]).status.success());
     let gone = local.run(&["shadow", "get", "Lamp#ü"]);

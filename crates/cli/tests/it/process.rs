@@ -84,7 +84,11 @@ impl Home {
 
     /// Starts `antumbra local` and waits until it is up.
     pub(crate) fn start(&self) -> Running {
-        self.wait(self.local().stdout(Stdio::null()))
+        self.start_with(&[])
+    }
+
+    pub(crate) fn start_with(&self, arguments: &[&str]) -> Running {
+        self.wait(self.local().args(arguments).stdout(Stdio::null()))
     }
 
     /// Starts `antumbra local --memory` with other registrations; returns what it prints too.

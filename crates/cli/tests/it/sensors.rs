@@ -177,7 +177,7 @@ fn sensors_are_imported_from_a_file() {
 #[test]
 fn a_signal_becomes_the_state_of_its_sensor() {
     let home = Home::new(&[]);
-    let stack = home.start();
+    let stack = home.start_with(&["--data", "scalar"]);
     let aws = stack.addresses["aws"].as_str().unwrap();
     stdout(
         &stack,

@@ -19,6 +19,7 @@ use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::deliveries::{Delays, Policy};
+use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -110,6 +111,7 @@ impl Scenario {
             clock: clock.clone(),
             layout,
             auto_registration: newcomer,
+            signal_values: ValueType::Scalar,
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
             webhooks: Webhooks {

@@ -136,6 +136,7 @@ routes! {
     get "/v1/shadows/{id}/name/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
     post "/v1/reports" shadows::report_many, Shadows Write, "report_many", [], "Updates up to 100 shadows. Each has its own result; one that fails does not affect the others.";
 
+    get "/v1/messages" messages::sources, Messages Read, "list_sources", [], "Lists the sources of messages with the hour of their last message.";
     get "/v1/messages/{uuid}" messages::list, Messages Read, "list_messages", [], "Lists the messages of a source, ordered by message id.";
     get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";
     delete "/v1/messages/{uuid}/{messageId}" messages::delete, Messages Write, "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
@@ -166,6 +167,7 @@ routes! {
     post "/v1/clients/{id}/rotate-secret" clients::rotate_secret, Clients Admin, "rotate_secret", [404], "Creates a new signing secret, which only this response shows. The previous secret stays valid for a while.";
     post "/v1/clients/{id}/test" deliveries::test, Deliveries Write, "test_client", [404], "Queues a test delivery to a client.";
     post "/v1/clients/{id}/enable" deliveries::enable, Clients Write, "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
+    post "/v1/clients/{id}/disable" clients::disable, Clients Write, "disable_client", [404], "Disables a client: its deliveries are held until it is enabled.";
     get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [404], "Lists the deliveries to a client, with their attempts.";
     post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that were not delivered since a time, oldest first. Each request queues a part; repeat it with `nextCursor`.";
     post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, Deliveries Write, "redeliver", [404], "Queues a delivery again, whatever its status.";

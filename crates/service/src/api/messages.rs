@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::Time;
-use crate::inbox::{InboxMessage, MessageId, Source};
+use crate::inbox::{Contact, InboxMessage, MessageId, Source};
 
 /// A page of messages of one source, ordered by message id.
 #[derive(Debug, Serialize)]
@@ -82,4 +82,29 @@ impl Message {
             entry: message.into(),
         }
     }
+}
+
+/// A source of messages.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct MessageSource {
+    /// The source.
+    pub uuid: String,
+    /// Start of the hour of its last message.
+    pub last_contact: Time,
+}
+
+impl From<Contact> for MessageSource {
+    fn from(contact: Contact) -> MessageSource {
+        MessageSource {
+            uuid: contact.source.as_str().to_owned(),
+            last_contact: contact.last_contact.into(),
+        }
+    }
+}
+
+page! {
+    /// A page of sources.
+    SourcePage { sources: MessageSource } from Contact
 }

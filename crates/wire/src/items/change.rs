@@ -106,9 +106,14 @@ impl<'a> ItemChange<'a> {
             old: old.desired,
             new: new.desired,
         };
+        // Another program may write an item without changing its document.
+        let written = |one: DocumentChange<'a>| {
+            let is_notified = operation != Operation::Modify || one.changed();
+            [is_notified.then_some(one), None]
+        };
         change.documents = match shadow.item {
-            ShadowItem::Reported => [Some(reported), None],
-            ShadowItem::Desired => [Some(desired), None],
+            ShadowItem::Reported => written(reported),
+            ShadowItem::Desired => written(desired),
             ShadowItem::Combined => changed_documents(reported, desired, operation),
         };
         if operation == Operation::Modify {

@@ -307,3 +307,16 @@ fn an_acknowledgement_is_told_from_a_withdrawal() {
         assert_eq!(acknowledged(&deleted), [""; 0]);
     }
 }
+
+#[test]
+fn an_item_written_without_a_change_of_its_document_is_not_a_change() {
+    let item = |version: u32| {
+        format!(r#"{{"version":{{"N":"{version}"}},"reported":{{"M":{{"a":{{"N":"1"}}}}}}}}"#)
+    };
+    let (first, second) = (item(1), item(2));
+    let changed = |operation: &str, old: Option<&str>| {
+        documents(&event(operation, SHADOW, old, Some(&second)))
+    };
+    assert!(changed("MODIFY", Some(&first)).is_empty());
+    assert_eq!(changed("INSERT", None), [r#"reported - {"a":1}"#]);
+}

@@ -55,6 +55,7 @@ impl Scene {
             registrations: registrations(),
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
+            signal_values: antumbra_service::sensors::ValueType::Scalar,
             ..Options::default()
         };
         let (real, seen) = (Arc::clone(&functions), Arc::clone(&events));

@@ -87,6 +87,8 @@ impl Scenario {
         self.signal(9).await;
         for id in ["newest", "all"] {
             self.until_count(id, "held", |held| held >= 2).await;
+            self.call_api("POST", "/v1/clients/{}/disable", &[id], Value::Null, 200)
+                .await;
             // The second call finds the client enabled.
             for _ in 0..2 {
                 self.call_api("POST", "/v1/clients/{}/enable", &[id], Value::Null, 200)

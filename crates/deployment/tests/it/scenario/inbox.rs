@@ -40,6 +40,8 @@ impl Scenario {
         self.publish("request/send/sender", message, "response/send/t")
             .await;
 
+        let sources = self.get("/v1/messages", &[]).await;
+        assert_eq!(sources["sources"][0]["uuid"], "sender", "{sources}");
         let list = "/v1/messages/{}";
         let found = self.get(list, &["sender"]).await;
         assert_eq!(found["messages"].as_array().map(Vec::len), Some(2));

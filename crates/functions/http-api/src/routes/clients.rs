@@ -111,6 +111,25 @@ pub(crate) async fn update(
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub(crate) struct DisableQuery {
+    /// Reason that the client shows.
+    #[param(max_length = 256, example = "moving house")]
+    reason: Option<String>,
+}
+
+pub(crate) async fn disable(
+    State(api): Api,
+    Path(id): Path<ClientId>,
+    Query(query): Query<DisableQuery>,
+) -> Result<(ETag, Json<Client>), Problem> {
+    let reason = query.reason.as_deref().unwrap_or("disabled by an operator");
+    let client = api.clients.disable(&id, reason).await?;
+    Ok((ETag::new(client.version), Json(client.into())))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct DeleteQuery {
     /// Delete the client's links too.
     #[serde(default)]

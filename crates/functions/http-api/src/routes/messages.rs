@@ -1,8 +1,9 @@
 //! `/v1/messages`: the inbox by source.
 
-use antumbra_service::api::{Message, MessageEntry, MessagePage};
+use antumbra_service::api::{Message, MessageEntry, MessagePage, SourcePage};
 use antumbra_service::inbox::{
     self, ListRequest, MessageDeleter as _, MessageId, MessageReader as _, Order, Page, Source,
+    Sources as _,
 };
 use antumbra_service::paging::Cursor;
 use axum::extract::State;
@@ -10,7 +11,7 @@ use axum::response::NoContent;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::extract::{FromPath, Path, PathParameter, Query, limit};
+use crate::extract::{FromPath, Paging, Path, PathParameter, Query, limit};
 use crate::problem::{Code, Problem};
 use crate::respond::Json;
 use crate::services::{Api, Services};
@@ -99,6 +100,15 @@ impl MessagesQuery {
             cursor: self.cursor.map(Cursor),
         })
     }
+}
+
+pub(crate) async fn sources(
+    State(api): Api,
+    Query(paging): Query<Paging>,
+) -> Result<Json<SourcePage>, Problem> {
+    let (limit, cursor) = (paging.limit()?, paging.cursor());
+    let page = api.messages.sources(limit, cursor.as_ref()).await?;
+    Ok(Json(page.into()))
 }
 
 pub(crate) async fn list(

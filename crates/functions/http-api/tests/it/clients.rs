@@ -217,3 +217,31 @@ async fn a_repeated_creation_after_a_crash_creates_one_client() {
     let all = api.get("/v1/clients").await.ok(200);
     assert_eq!(all["clients"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn a_client_is_disabled_with_a_reason() {
+    let api = TestApi::start().await;
+    api.post(
+        "/v1/clients",
+        r#"{"id":"night-watch","name":"Night watch","url":"http://127.0.0.1:9/"}"#,
+    )
+    .await
+    .ok(201);
+    let disable = |query: &str| {
+        let path = format!("/v1/clients/night-watch/disable{query}");
+        api.request("POST", &path).send()
+    };
+    let disabled = disable("?reason=moving%20house").await.ok(200);
+    assert_eq!(disabled["enabled"], false);
+    assert_eq!(disabled["disabledReason"], "moving house");
+    api.request("POST", "/v1/clients/night-watch/enable")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(
+        disable("").await.ok(200)["disabledReason"],
+        "disabled by an operator"
+    );
+    let unknown = api.request("POST", "/v1/clients/none/disable").send();
+    unknown.await.problem(404, "NotFound");
+}

@@ -34,6 +34,27 @@ fn listed(page: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn sources_are_listed_in_pages() {
+    use antumbra_service::inbox::{Source, SourceTracker as _};
+    let api = TestApi::start().await;
+    let empty = api.get("/v1/messages").await.ok(200);
+    assert_eq!(empty, serde_json::json!({"sources": []}));
+    let at = Timestamp::parse("2026-01-31T12:34:56Z").unwrap();
+    for name in ["b", "a c"] {
+        let source = Source::new(name).unwrap();
+        api.inbox.touch(&source, at).await.unwrap();
+    }
+    let first = api.get("/v1/messages?limit=1").await.ok(200);
+    assert_eq!(first["sources"][0]["uuid"], "a c");
+    assert_eq!(first["sources"][0]["lastContact"], "2026-01-31T12:00:00Z");
+    let next = first["nextCursor"].as_str().unwrap();
+    let second = api
+        .get(&format!("/v1/messages?limit=1&cursor={next}"))
+        .await;
+    assert_eq!(second.ok(200)["sources"][0]["uuid"], "b");
+}
+
+#[tokio::test]
 async fn a_message_is_read_exactly_and_deleted() {
     let api = TestApi::start().await;
     let ids = fill(&api, "test Thing", 1, r#","big":9007199254740993"#).await;

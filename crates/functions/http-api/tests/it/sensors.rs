@@ -329,7 +329,7 @@ async fn of_many_registrations_at_once_one_is_created() {
     let body = lock("door", "13");
     let all = (0..12).map(|_| api.post("/v1/sensors", &body));
     let all = futures_util::future::join_all(all).await;
-    let of = |status: u16| all.iter().filter(|response| response.status == status);
+    let of = |status: u16| all.iter().filter(move |response| response.status == status);
     assert_eq!(of(201).count(), 1);
     // A throttled transaction may be sent again.
     assert_eq!(of(409).count() + of(503).count(), 11, "{all:?}");
