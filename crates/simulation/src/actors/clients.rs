@@ -226,12 +226,13 @@ impl ClientActors {
         }
         loop {
             let sensor = super::sensors::sensor(&known.id, known.silence.as_secs());
-            let work = registry.register(sensor);
+            // A repeated attempt may find the sensor registered by the first one.
+            let work = registry.put(sensor);
             let done = self.world.invoke("operator", SETTLE_TIMEOUT, work).await;
             self.world
                 .trace
                 .step("register", || format!("{id}: {done:?}"));
-            if let Some(Ok(registered)) = done {
+            if let Some(Ok((registered, _))) = done {
                 lock(&self.registrations).push(Registration {
                     sensor: known.id.clone(),
                     generation: registered.generation.to_string(),
