@@ -176,7 +176,7 @@ fn other_items_are_taken_whole() {
 #[test]
 fn the_change_carries_the_items_attributes() {
     let old = r#"{"version":{"N":"4"},"timestamp":{"N":"1"},"clientToken":{"S":"old"},"tz":{"S":"Europe/Oslo"},"reported":{"M":{}}}"#;
-    let new = r#"{"version":{"N":"5"},"timestamp":{"N":"1731700000123456789"},"clientToken":{"S":"n\u0065w"},"reported":{"M":{}}}"#;
+    let new = r#"{"version":{"N":"5"},"timestamp":{"N":"1731700000123456789"},"clientToken":{"S":"n\u0065w"},"reported":{"M":{"a":{"N":"1"}}}}"#;
     let model = Model::default();
     let modified = (
         Some(5),

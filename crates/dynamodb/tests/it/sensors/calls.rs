@@ -2,8 +2,8 @@
 
 use antumbra_dynamodb::DynamoDbSensors;
 use antumbra_service::sensors::{
-    CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorQuery, SensorStore,
-    StateStore, Value,
+    CheckOutcome, LivenessIndex, LocationPrefix, Reading, ReadingStore, SensorError, SensorQuery,
+    SensorStore, StateStore, Value,
 };
 use antumbra_testkit::sensors::sample::{at, id, new, registered, sensor, signal, somewhere};
 
@@ -109,7 +109,8 @@ async fn calls_of_the_registry() {
     let sensors = &*store;
     let first = registered(sensors, "s").await;
     assert_eq!(store.operations(), ["TransactWriteItems"]);
-    sensors.register(&new(somewhere("s"))).await.unwrap();
+    let again = sensors.register(&new(somewhere("s"))).await;
+    assert_eq!(again, Err(SensorError::AlreadyRegistered));
     assert_eq!(store.operations(), ["TransactWriteItems"]);
     let there = sensor("s", ["Łódź", "A", "2", "13"]);
     let moved = sensors.change(&first, &there, at(1)).await.unwrap();
