@@ -17,6 +17,7 @@ import re
 import ssl
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 
 
@@ -51,6 +52,19 @@ def names(value):
     """A name that a loop made of a placeholder: `Ref` and `Fn::GetAtt` take text only without AWS::LanguageExtensions."""
     text = value.get("Fn::Sub") if len(value) == 1 else None
     return text if isinstance(text, str) and "${" not in text else value
+
+
+def mapped(mappings):
+    """Looks up Fn::FindInMap with literal keys, which a Ref may hold with AWS::LanguageExtensions only."""
+
+    def change(value):
+        keys = value.get("Fn::FindInMap") if len(value) == 1 else None
+        if not keys or not all(isinstance(key, str) for key in keys):
+            return value
+        first, second, third = keys
+        return mappings[first][second][third]
+
+    return change
 
 
 def expanded(section):
@@ -128,7 +142,7 @@ def templates(infra, code, registrations, out):
             done["Fn::Sub in a condition: the data stack's name is not compared"] += 1
             conditions["IsOwnStack"] = {"Fn::Equals": ["same", "same"]}
         resources(template, code, registrations)
-        for change in [names, statements, literals]:
+        for change in [mapped(template.get("Mappings", {})), names, statements, literals]:
             template = walk(template, change)
         transform = template.get("Transform")
         if transform:
@@ -219,7 +233,11 @@ def operations(openapi, url):
             headers = {"content-type": "application/json"} if body else {}
             request = botocore.awsrequest.AWSRequest(method.upper(), target, headers=headers, data=body)
             botocore.auth.SigV4Auth(credentials, "execute-api", "us-east-1").add_auth(request)
-            plain = urllib.request.Request(target, data=body, method=method.upper(), headers=dict(request.headers))
+            # Python does not resolve names below .localhost.
+            host = urllib.parse.urlsplit(target).netloc
+            local = target.replace(host, "127.0.0.1:" + host.rsplit(":", 1)[-1], 1)
+            signed = {**dict(request.headers), "Host": host}
+            plain = urllib.request.Request(local, data=body, method=method.upper(), headers=signed)
             try:
                 with urllib.request.urlopen(plain, timeout=60) as response:
                     status, kind = response.status, response.headers.get("content-type", "")
