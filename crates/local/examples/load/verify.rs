@@ -100,7 +100,7 @@ async fn readings(home: &Home, sent: &Sent) -> Vec<String> {
         let spoken = spoken.load(Ordering::Relaxed);
         let (id, mut kept, mut cursor) = (sensor(at), 0, None);
         loop {
-            let page = sensors
+            let (_, page) = sensors
                 .between(&id, from, to, 1000, cursor.as_ref())
                 .await
                 .unwrap();
