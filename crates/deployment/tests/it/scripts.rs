@@ -26,7 +26,7 @@ struct Run {
 fn bash_is_missing() -> bool {
     let missing = Command::new("bash").arg("--version").output().is_err();
     if missing {
-        println!("skipped: bash is not installed");
+        eprintln!("skipped: bash is not installed");
     }
     missing
 }
@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// Fails with this text, before anything was built or changed.
-    fn is_refused(self, text: &str) {
+    fn refused(self, text: &str) {
         assert!(!self.succeeded, "{}", self.output);
         assert!(self.output.contains(text), "{}", self.output);
         for call in &self.calls {
@@ -303,25 +303,25 @@ fn requirements_are_checked_before_anything_changes() {
     sandbox.state("sam-version", "1.99.3");
     sandbox
         .run("scripts/deploy --yes")
-        .is_refused("SAM CLI 1.99.3 is too old");
+        .refused("SAM CLI 1.99.3 is too old");
     sandbox.state("sam-version", "1.160.0");
     sandbox.state("no-credentials", "");
     sandbox
         .run("scripts/deploy --yes")
-        .is_refused("Unable to locate credentials");
+        .refused("Unable to locate credentials");
     std::fs::remove_file(sandbox.home.join("state/no-credentials")).unwrap();
     sandbox.state("no-region", "");
-    sandbox.run("scripts/deploy --yes").is_refused("no region");
+    sandbox.run("scripts/deploy --yes").refused("no region");
     std::fs::remove_file(sandbox.home.join("state/no-region")).unwrap();
     sandbox
         .run("scripts/deploy --yes Name=Not_a_name")
-        .is_refused("Name is Not_a_name");
+        .refused("Name is Not_a_name");
     sandbox
         .run("scripts/deploy --yes Architecture=riscv")
-        .is_refused("not arm64 or x86_64");
+        .refused("not arm64 or x86_64");
     sandbox
         .run("scripts/deploy --yes --config-env none")
-        .is_refused("no section for none");
+        .refused("no section for none");
     sandbox.state("limits", "10\t10\n");
     let low = sandbox.run("scripts/deploy --check").succeeded();
     assert!(
@@ -331,7 +331,7 @@ fn requirements_are_checked_before_anything_changes() {
     );
     sandbox
         .run("scripts/deploy --yes ReservedConcurrency=5")
-        .is_refused("ReservedConcurrency=5");
+        .refused("ReservedConcurrency=5");
     sandbox.state("limits", "1000\t1000\n");
     sandbox
         .run("scripts/deploy --check ReservedConcurrency=5")
@@ -343,14 +343,14 @@ fn requirements_are_checked_before_anything_changes() {
         "{}",
         left.output
     );
-    left.is_refused("table antumbra-messages");
+    left.refused("table antumbra-messages");
     sandbox.state("rule-other_stage_shadow_update", "");
     let taken = sandbox.run("scripts/deploy --yes Name=other-stage");
-    taken.is_refused("AWS IoT rule other_stage_shadow_update");
+    taken.refused("AWS IoT rule other_stage_shadow_update");
     std::fs::remove_file(sandbox.home.join("bin/cargo-lambda")).unwrap();
     sandbox
         .run("scripts/deploy --yes")
-        .is_refused("cargo-lambda: pip install cargo-lambda");
+        .refused("cargo-lambda: pip install cargo-lambda");
 }
 
 /// SAM publishes new versions of functions for another hash.
@@ -543,7 +543,7 @@ fn what_a_deleted_data_stack_left_can_be_taken_over() {
         sandbox.state(&format!("queue-{}", queue.name), "");
     }
     let missing = sandbox.run("scripts/restore antumbra --adopt --yes");
-    missing.is_refused(&format!("queue {}", queues[0].name));
+    missing.refused(&format!("queue {}", queues[0].name));
     sandbox.state(&format!("queue-{}", queues[0].name), "");
     let run = sandbox
         .run("scripts/restore antumbra --adopt --yes")
@@ -580,7 +580,7 @@ fn a_package_deploys_without_rust() {
         .succeeded();
     let built = "--built infra/.aws-sam/build";
     let wrong = sandbox.run(&format!("scripts/package --architecture arm64 {built} one"));
-    wrong.is_refused("is for x86_64, but Architecture is arm64");
+    wrong.refused("is for x86_64, but Architecture is arm64");
     for directory in ["one", "two"] {
         let line = format!("scripts/package --architecture x86_64 {built} {directory}");
         sandbox.run(&line).succeeded();
@@ -596,7 +596,7 @@ fn a_package_deploys_without_rust() {
     }
     sandbox
         .run("scripts/deploy --yes --packaged one")
-        .is_refused("one is for x86_64");
+        .refused("one is for x86_64");
     let run = sandbox
         .run("scripts/deploy --yes --packaged one Architecture=x86_64")
         .succeeded();

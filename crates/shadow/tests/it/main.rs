@@ -3,6 +3,8 @@
 //! Documents of the laws draw from few names, few values and few instants, so that stored and
 //! sent values meet often. Seeds are fixed: a run that passes passes again.
 
+#![allow(clippy::unwrap_used)]
+
 use antumbra_shadow::{Changes, Timestamp, Verdict};
 use proptest::test_runner::{Config, RngSeed};
 

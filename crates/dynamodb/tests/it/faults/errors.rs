@@ -63,7 +63,7 @@ async fn errors_for_the_operator_are_unavailable() {
         (503, "ServiceUnavailable"),
     ] {
         store.endpoint.script(move |_| fails(status, code));
-        for result in all_operations(&*store).await {
+        for result in all_operations(&store).await {
             let text = unavailable(result);
             assert!(text.ends_with(code), "{text}");
         }
@@ -108,7 +108,7 @@ async fn no_error_repeats_stored_values() {
             let message = "Value 'secret' at 'item' failed to satisfy constraint";
             Reply::Respond(400, json!({"__type": kind, "message": message}))
         });
-        for result in all_operations(&*store).await {
+        for result in all_operations(&store).await {
             let error = result.unwrap_err();
             assert!(!error.to_string().contains("secret"), "{error}");
             assert!(error.to_string().contains(code), "{error}");
