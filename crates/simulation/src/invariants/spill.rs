@@ -36,13 +36,21 @@ impl HoldUps {
         HoldUps(all)
     }
 
-    /// The time from which nothing may hold up a change of this time.
+    /// The time from which nothing may hold up a change of this time. A second target can fail as soon as the first is
+    /// suspended.
     pub(super) fn end(&self, at: u64) -> u64 {
-        let holding = self
-            .0
-            .iter()
-            .filter(|(from, until)| (*from..*until).contains(&at));
-        holding.map(|(_, until)| *until).max().unwrap_or(at)
+        let mut end = at;
+        let until = |end: u64| {
+            let holding = self
+                .0
+                .iter()
+                .filter(|(from, until)| (*from..*until).contains(&end));
+            holding.map(|(_, until)| *until).max()
+        };
+        while let Some(later) = until(end) {
+            end = later;
+        }
+        end
     }
 }
 
