@@ -2,7 +2,7 @@
 
     ministack.py templates INFRA CODE REGISTRATIONS OUT   copies the templates, with the gaps of ministack worked around
     ministack.py break TEMPLATE OUT                       adds a resource whose creation fails
-    ministack.py proxy PORT TO_PORT CERTIFICATE KEY       TLS in front of a port
+    ministack.py proxy PORT TO_PORT CERTIFICATE KEY HOST  TLS in front of a port, with another host name in requests
     ministack.py operations OPENAPI URL                   calls every operation of the API, signed
 
 CODE has a directory per binary with its bootstrap. The templates in infra/ stay as they are.
@@ -178,9 +178,13 @@ def broken(template, out):
         json.dump(content, target)
 
 
-async def copy(reader, writer):
+async def copy(reader, writer, host=None):
     try:
         while data := await reader.read(65536):
+            if host:
+                # The first bytes are the request, whose host selects the service.
+                data = re.sub(rb"(?i)(\r\nhost: )[^\r]*", rb"\g<1>" + host.encode(), data, count=1)
+                host = None
             writer.write(data)
             await writer.drain()
     except (ConnectionError, ssl.SSLError):
@@ -189,13 +193,13 @@ async def copy(reader, writer):
         writer.close()
 
 
-def proxy(port, to_port, certificate, key):
+def proxy(port, to_port, certificate, key, host):
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
 
     async def connected(reader, writer):
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", int(to_port))
-        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+        await asyncio.gather(copy(reader, inner_writer, host), copy(inner_reader, writer))
 
     async def serve():
         server = await asyncio.start_server(connected, "127.0.0.1", int(port), ssl=context)
