@@ -1,6 +1,6 @@
 //! Throughput of message ingest on the local stack, compared with bare PutItem calls on the same table.
 //!
-//! Both in turns in one run, minima compared: from the first message sent to the queue until the last one is
+//! Both alternate in one run, minima compared: from the first message sent to the queue until the last one is
 //! stored and deleted from it; and the same number of items put with as many calls at once as the stack
 //! makes. Prints one row of a Markdown table. `scripts/bench` calls it.
 

@@ -9,62 +9,39 @@ use crate::process::{Local, antumbra, command, text};
 #[test]
 fn shadows_are_managed_from_the_command_line() {
     let local = Local::start();
-    let first = local.run(&[
-        "shadow",
-        "report",
-        "Lamp#ü",
-        r#"{"led":{"value":"on","timestamp":1769860800}}"#,
-    ]);
+    let on = r#"{"led":{"value":"on","timestamp":1769860800}}"#;
+    let first = local.run(&["shadow", "report", "Lamp#ü", on]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     assert_eq!(
         text(&first.stdout),
         "Lamp#ü/main  reported version 1, written\n  added  /led  {\"timestamp\":1769860800,\"value\":\"on\"}\n"
     );
 
-    let late = local.run(&[
-        "shadow",
-        "report",
-        "Lamp#ü",
-        r#"{"led":{"value":"off","timestamp":1769860700}}"#,
-        "--json",
-    ]);
+    let off = r#"{"led":{"value":"off","timestamp":1769860700}}"#;
+    let late = local.run(&["shadow", "report", "Lamp#ü", off, "--json"]);
     let late: Value = serde_json::from_slice(&late.stdout).unwrap();
-    assert_eq!(
-        (&late["written"], &late["version"]),
-        (&Value::from(false), &Value::from(1))
-    );
+    assert_eq!(late["written"], false);
+    assert_eq!(late["version"], 1);
     assert_eq!(late["verdicts"][0]["verdict"], "kept: stale");
 
-    let desired = local.run(&[
-        "shadow",
-        "desire",
-        "Lamp#ü",
-        r#"{"watt":12345678901234567890.5}"#,
-    ]);
+    let watt = r#"{"watt":12345678901234567890.5}"#;
+    let desired = local.run(&["shadow", "desire", "Lamp#ü", watt]);
     assert!(desired.status.success());
     let delta = local.run(&["shadow", "get", "Lamp#ü", "--part", "delta", "--json"]);
-    assert!(
-        text(&delta.stdout).contains("12345678901234567890.5"),
-        "numbers are exact"
-    );
+    assert!(text(&delta.stdout).contains("12345678901234567890.5"));
 
-    let list = |arguments: &[&str]| -> Value {
-        let list = local.run(&[&["shadow", "list", "--json"], arguments].concat());
-        serde_json::from_slice(&list.stdout).unwrap()
-    };
-    assert_eq!(list(&["Lamp#ü"])["documents"].as_array().unwrap().len(), 2);
-    for arguments in [&[][..], &["--prefix", "Lamp#"]] {
-        let shadows = list(arguments);
-        assert_eq!(shadows["shadows"].as_array().unwrap().len(), 1, "{shadows}");
-        assert_eq!(shadows["shadows"][0]["id"], "Lamp#ü");
+    for (line, member, count) in [
+        ("shadow list --json", "shadows", 1),
+        ("shadow list --prefix Lamp# --json", "shadows", 1),
+        ("shadow list --prefix Fan --json", "shadows", 0),
+        ("shadow list Lamp#ü --json", "documents", 2),
+    ] {
+        let list = local.run(&line.split(' ').collect::<Vec<_>>());
+        let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+        assert_eq!(list[member].as_array().map(Vec::len), Some(count), "{line}");
+        let id = &list[member][0]["id"];
+        assert!(id == "Lamp#ü" || count == 0, "{list}");
     }
-    assert_eq!(
-        list(&["--prefix", "Fan"])["shadows"]
-            .as_array()
-            .unwrap()
-            .len(),
-        0
-    );
 
     assert!(local.run(&["shadow", "delete", "Lamp#ü"]).status.success());
     let gone = local.run(&["shadow", "get", "Lamp#ü"]);
@@ -79,33 +56,25 @@ fn shadows_are_managed_from_the_command_line() {
 #[test]
 fn errors_have_exit_codes_by_kind() {
     let local = Local::start();
-    let code = |arguments: &[&str]| local.run(arguments).status.code();
-    assert_eq!(code(&["shadow", "get", "nobody"]), Some(3));
-    assert_eq!(code(&["shadow", "report", "lamp", "[1]"]), Some(2));
-    assert_eq!(code(&["shadow", "report", "", "{}"]), Some(2));
-    assert_eq!(
-        code(&["shadow", "report", "lamp", "{}", "--mode", "Sideways"]),
-        Some(2)
-    );
-    assert_eq!(
-        code(&["shadow", "report", "lamp", "{}", "--expected", "5"]),
-        Some(4)
-    );
-    assert_eq!(
-        code(&["shadow", "report", "lamp", "@/no/such/file"]),
-        Some(2)
-    );
+    let code = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        local.run(&arguments).status.code()
+    };
+    for (line, expected) in [
+        ("shadow get nobody", 3),
+        ("shadow report lamp [1]", 2),
+        ("shadow report  {}", 2),
+        ("shadow report lamp {} --mode Sideways", 2),
+        ("shadow report lamp {} --expected 5", 4),
+        ("shadow report lamp @/no/such/file", 2),
+    ] {
+        assert_eq!(code(line), Some(expected), "{line}");
+    }
     let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(100_000));
-    let parts: Vec<String> = (0..5)
-        .map(|n| large.replace("\"a\"", &format!("\"a{n}\"")))
-        .collect();
-    for (position, part) in parts.iter().enumerate() {
-        let expected = if position < 4 { Some(0) } else { Some(5) };
-        assert_eq!(
-            code(&["shadow", "report", "lamp", part]),
-            expected,
-            "part {position}"
-        );
+    for (n, expected) in [0, 0, 0, 0, 5].into_iter().enumerate() {
+        let part = large.replace("\"a\"", &format!("\"a{n}\""));
+        let reported = code(&format!("shadow report lamp {part}"));
+        assert_eq!(reported, Some(expected), "part {n}");
     }
 }
 
@@ -160,32 +129,21 @@ fn shipped_registrations_are_valid_and_explained() {
 /// Without region and credentials, and without a broker.
 #[test]
 fn errors_are_one_line_for_people() {
-    for (arguments, expected) in [
-        (&["queues", "show", "x"][..], "credentials"),
+    for (line, expected) in [
+        ("queues show x", "credentials"),
+        ("sensors signal door-7 1 --region eu-west-1", "credentials"),
         (
-            &["sensors", "signal", "door-7", "1", "--region", "eu-west-1"],
+            "messages query t --iot-endpoint a.invalid --region eu-west-1",
             "credentials",
         ),
         (
-            &[
-                "messages",
-                "query",
-                "t",
-                "--iot-endpoint",
-                "a.invalid",
-                "--region",
-                "eu-west-1",
-            ],
-            "credentials",
-        ),
-        (
-            &["mqtt", "subscribe", "a", "--mqtt-url", "mqtt://127.0.0.1:1"],
+            "mqtt subscribe a --mqtt-url mqtt://127.0.0.1:1",
             "Connection refused",
         ),
     ] {
         let mut command = command();
         command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true");
-        let output = command.args(arguments).output().unwrap();
+        let output = command.args(line.split(' ')).output().unwrap();
         let errors = text(&output.stderr);
         assert_eq!(output.status.code(), Some(6), "{errors}");
         assert!(

@@ -52,13 +52,8 @@ fn messages_are_sent_to_the_queue_and_read_over_mqtt() {
     );
     assert_eq!(text(&none.stderr), "error: No messages available\n");
 
-    let first = send(
-        &stack,
-        &[
-            "testThing",
-            r#"{"thingName":"testThing","epochTime":1,"t":72.50}"#,
-        ],
-    );
+    let body = r#"{"thingName":"testThing","epochTime":1,"t":72.50}"#;
+    let first = send(&stack, &["testThing", body]);
     let second = send(&stack, &["testThing"]);
     assert!(first.starts_with("0000000001-"), "{first}");
 
@@ -71,91 +66,52 @@ fn messages_are_sent_to_the_queue_and_read_over_mqtt() {
         )
     );
     let query = response(&stack, &["query", "testThing"]);
-    assert_eq!(
-        (&query["oldestMessageId"], &query["newestMessageId"]),
-        (&Value::from(first.as_str()), &Value::from(second.as_str()))
-    );
+    assert_eq!(query["oldestMessageId"], first.as_str());
+    assert_eq!(query["newestMessageId"], second.as_str());
     let next = response(&stack, &["next", "testThing", &first]);
     assert_eq!(next["nextMessageId"], second.as_str());
     let previous = response(&stack, &["prev", "testThing", &second]);
     assert_eq!(previous["previousMessageId"], first.as_str());
-    let listed = response(
-        &stack,
-        &["list", "testThing", "--newest-first", "--limit", "1"],
-    );
+    let newest = ["list", "testThing", "--newest-first", "--limit", "1"];
+    let listed = response(&stack, &newest);
     assert_eq!(listed["messageIds"], Value::from(vec![second.as_str()]));
     let devices = response(&stack, &["devices"]);
     assert_eq!(devices["devices"][0]["uuid"], "testThing");
-    let queued = response(
-        &stack,
-        &[
-            "send-to",
-            "testThing",
-            r#"{"led":"on"}"#,
-            "--idempotency-key",
-            "k",
-        ],
-    );
+    let key = ["--idempotency-key", "k"];
+    let queued = ["send-to", "testThing", r#"{"led":"on"}"#, key[0], key[1]];
+    let queued = response(&stack, &queued);
     assert_eq!(queued["idempotencyKey"], "k");
 
-    assert!(
-        messages(&stack, &["delete", "testThing", &first])
-            .status
-            .success()
-    );
+    let deleted = messages(&stack, &["delete", "testThing", &first]);
+    assert!(deleted.status.success());
     let gone = messages(&stack, &["get", "testThing", &first]);
     assert_eq!(gone.status.code(), Some(1));
 }
 
 #[test]
 fn invalid_requests_and_missing_brokers_are_reported() {
-    let fails = |arguments: &[&str], code: i32| {
-        let mut all = vec!["messages"];
-        all.extend(arguments);
-        let output = antumbra(&all);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
-        text(&output.stderr)
+    let fails = |line: &str, code: i32, expected: &str| {
+        let output = antumbra(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        let errors = text(&output.stderr);
+        assert!(errors.contains(expected), "{line}: {errors}");
     };
-    let which = fails(&["query", "lamp"], 2);
-    assert!(which.contains("no broker is given"), "{which}");
-    let slash = fails(&["query", "a/b", "--local"], 2);
-    assert!(slash.contains("'/'"), "{slash}");
-    let url = fails(&["query", "lamp", "--mqtt-url", "localhost"], 2);
-    assert!(url.contains("mqtt://"), "{url}");
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let nobody = fails(
-        &["query", "lamp", "--mqtt-url", &format!("mqtt://{free}")],
-        6,
-    );
-    assert!(
-        nobody.contains("for the local stack, start `antumbra local`"),
-        "{nobody}"
-    );
+    fails("messages query lamp", 2, "no broker is given");
+    fails("messages query a/b --local", 2, "'/'");
+    fails("messages query lamp --mqtt-url localhost", 2, "mqtt://");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("mqtt://{}", free.local_addr().unwrap());
+    drop(free);
+    let query = format!("messages query lamp --mqtt-url {url}");
+    fails(&query, 6, "for the local stack, start `antumbra local`");
     // A server that accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("mqtt://{}", silent.local_addr().unwrap());
-    let nothing = fails(&["query", "lamp", "--mqtt-url", &url, "--timeout", "1"], 6);
-    assert!(
-        nothing.contains("the server does not speak MQTT"),
-        "{nothing}"
-    );
+    let address = silent.local_addr().unwrap();
+    let query = format!("messages query lamp --mqtt-url mqtt://{address} --timeout 1");
+    fails(&query, 6, "the server does not speak MQTT");
     // AWS IoT is connected over TLS with the configured credentials.
-    let listener = silent.local_addr().unwrap().to_string();
-    let aws = fails(
-        &[
-            "query",
-            "lamp",
-            "--iot-endpoint",
-            &listener,
-            "--timeout",
-            "1",
-        ],
-        6,
-    );
-    assert!(aws.contains("AWS IoT at 127.0.0.1"), "{aws}");
+    let query = format!("messages query lamp --iot-endpoint {address} --timeout 1");
+    fails(&query, 6, "AWS IoT at 127.0.0.1");
 }
 
 /// A WebSocket proxy of a broker, as AWS IoT offers.

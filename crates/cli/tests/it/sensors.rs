@@ -1,62 +1,50 @@
 //! `antumbra sensors …` as a process.
 
+use std::process::Output;
+
 use serde_json::{Value, json};
 
 use crate::process::{Home, Running, text, wait_for};
 
-fn stdout(running: &Running, arguments: &[&str]) -> String {
-    let output = running.run(arguments);
+/// Runs `antumbra sensors` with these arguments, separated by spaces; `_` is a space in an argument.
+fn run(running: &Running, line: &str) -> Output {
+    let arguments: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
+    let arguments = arguments.iter().map(String::as_str);
+    running.run(&["sensors"].into_iter().chain(arguments).collect::<Vec<_>>())
+}
+
+fn stdout(running: &Running, line: &str) -> String {
+    let output = run(running, line);
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
 }
 
-fn json_of(running: &Running, arguments: &[&str]) -> Value {
-    let mut all = arguments.to_vec();
-    all.push("--json");
-    serde_json::from_str(&stdout(running, &all)).unwrap()
+fn json_of(running: &Running, line: &str) -> Value {
+    serde_json::from_str(&stdout(running, &format!("{line} --json"))).unwrap()
 }
 
 #[test]
 fn sensors_are_managed_from_the_command_line() {
     let home = Home::new(&[]);
     let stack = home.start();
-    let registered = stdout(
-        &stack,
-        &[
-            "sensors", "register", "gas:1", "Poznań", "A#1", "-1", "13", "--type", "gas",
-        ],
-    );
+    let registered = stdout(&stack, "register gas:1 Poznań A#1 -1 13 --type gas");
     assert_eq!(
         registered,
         "gas:1  version 1\nlocation  Poznań / A#1 / -1 / 13\ntype      gas\nsilence   lost after 3600 s\n"
     );
-    stdout(
-        &stack,
-        &["sensors", "register", "gas:2", "Poznań", "A#1", "2", "13"],
-    );
-    stdout(
-        &stack,
-        &["sensors", "register", "gas:3", "Poznań", "A#1", "21", "13"],
-    );
-    let floor = stdout(&stack, &["sensors", "in", "Poznań", "A#1", "2"]);
+    stdout(&stack, "register gas:2 Poznań A#1 2 13");
+    stdout(&stack, "register gas:3 Poznań A#1 21 13");
+    let floor = stdout(&stack, "in Poznań A#1 2");
     assert_eq!(floor, "gas:2  Poznań / A#1 / 2 / 13  NEVER\n");
 
-    let moved = json_of(&stack, &["sensors", "move", "gas:2", "Łódź", "B", "3", "4"]);
+    let moved = json_of(&stack, "move gas:2 Łódź B 3 4");
     assert_eq!(
         (&moved["version"], &moved["location"]["city"]),
         (&json!(2), &json!("Łódź"))
     );
-    let update = [
-        "sensors",
-        "update",
-        "gas:2",
-        "--silence",
-        "60",
-        "--address",
-        "ul. Półwiejska 42",
-    ];
-    assert_eq!(json_of(&stack, &update)["silenceAfterSeconds"], 60);
-    let nowhere = stdout(&stack, &["sensors", "in", "Poznań", "A#1", "2"]);
+    let update = "update gas:2 --silence 60 --address ul._Półwiejska_42";
+    assert_eq!(json_of(&stack, update)["silenceAfterSeconds"], 60);
+    let nowhere = stdout(&stack, "in Poznań A#1 2");
     assert_eq!(nowhere, "no sensors\n");
 
     let at = "2026-01-31T12:00:00+01:00";
@@ -64,20 +52,20 @@ fn sensors_are_managed_from_the_command_line() {
         ("12345678901234567890.5", at),
         ("-1", "2026-01-31T10:00:00Z"),
     ] {
-        let read = [
-            "sensors", "read", "gas:1", value, "--unit", "ppm", "--time", time,
-        ];
-        stdout(&stack, &read);
+        stdout(
+            &stack,
+            &format!("read gas:1 {value} --unit ppm --time {time}"),
+        );
     }
-    let latest = stdout(&stack, &["sensors", "latest", "gas:1"]);
+    let latest = stdout(&stack, "latest gas:1");
     let readings = "2026-01-31T11:00:00Z  12345678901234567890.5  ppm\n2026-01-31T10:00:00Z  -1                      ppm\n";
     assert!(latest.ends_with(readings), "{latest}");
     let (from, to) = ("2026-01-31T10:00:00Z", "2026-01-31T11:00:00Z");
-    let between = json_of(&stack, &["sensors", "between", "gas:1", from, to]);
+    let between = json_of(&stack, &format!("between gas:1 {from} {to}"));
     let reading = json!({"time": "2026-01-31T10:00:00Z", "unit": "ppm", "value": -1});
     assert_eq!(between["readings"], json!([reading]));
 
-    let state = json_of(&stack, &["sensors", "state", "gas:1"]);
+    let state = json_of(&stack, "state gas:1");
     assert_eq!(
         (
             &state["connection"],
@@ -86,32 +74,28 @@ fn sensors_are_managed_from_the_command_line() {
         ),
         (&json!("ONLINE"), &json!("2026-01-31T11:00:00Z"), &json!(0))
     );
-    let shown = json_of(&stack, &["sensors", "show", "gas:1"]);
+    let shown = json_of(&stack, "show gas:1");
     assert_eq!(shown["sensor"]["type"], "gas");
 
-    let pages = ["sensors", "in", "Poznań", "--limit", "1"];
-    let page = json_of(&stack, &pages);
-    let cursor = page["nextCursor"].as_str().unwrap();
-    let mut rest = pages.to_vec();
-    rest.extend(["--cursor", cursor]);
-    let rest = json_of(&stack, &rest);
+    let pages = "in Poznań --limit 1";
+    let next = |page: &Value| {
+        let cursor = page["nextCursor"].as_str().unwrap();
+        json_of(&stack, &format!("{pages} --cursor {cursor}"))
+    };
+    let page = json_of(&stack, pages);
+    let rest = next(&page);
     assert_eq!(page["sensors"][0]["id"], "gas:1");
     assert_eq!(rest["sensors"][0]["id"], "gas:3");
     // A full page can be the last one: the next page is empty.
-    let mut last = pages.to_vec();
-    last.extend(["--cursor", rest["nextCursor"].as_str().unwrap()]);
-    let last = json_of(&stack, &last);
+    let last = next(&rest);
     assert_eq!(
         (&last["sensors"], &last["nextCursor"]),
         (&json!([]), &Value::Null)
     );
 
+    assert_eq!(stdout(&stack, "unregister gas:1"), "gas:1  unregistered\n");
     assert_eq!(
-        stdout(&stack, &["sensors", "unregister", "gas:1"]),
-        "gas:1  unregistered\n"
-    );
-    assert_eq!(
-        stdout(&stack, &["sensors", "purge"]),
+        stdout(&stack, "purge"),
         "readings of 0 unregistered sensors purged\n"
     );
 }
@@ -139,7 +123,7 @@ fn sensors_are_imported_from_a_file() {
         assert_eq!(done.status.code(), Some(0));
     }
     // The output of `sensors in --json` can be imported.
-    let shown = json_of(&stack, &["sensors", "in", "Łódź"]);
+    let shown = json_of(&stack, "in Łódź");
     let rows = shown["sensors"].as_array().unwrap();
     assert_eq!(rows.len(), 50);
     let again: Vec<String> = rows.iter().map(Value::to_string).collect();
@@ -168,10 +152,7 @@ fn sensors_are_imported_from_a_file() {
     ] {
         assert!(errors.contains(part), "{errors}");
     }
-    assert_eq!(
-        json_of(&stack, &["sensors", "show", "gas:51"])["sensor"]["type"],
-        "gas"
-    );
+    assert_eq!(json_of(&stack, "show gas:51")["sensor"]["type"], "gas");
 }
 
 #[test]
@@ -179,57 +160,35 @@ fn a_signal_becomes_the_state_of_its_sensor() {
     let home = Home::new(&[]);
     let stack = home.start_with(&["--data", "scalar"]);
     let aws = stack.addresses["aws"].as_str().unwrap();
-    stdout(
-        &stack,
-        &["sensors", "register", "door-7", "Poznań", "A", "2", "13"],
-    );
+    stdout(&stack, "register door-7 Poznań A 2 13");
     let time = "2026-01-31T12:00:00Z";
-    let signal = [
-        "sensors",
-        "signal",
-        "door-7",
-        "-1.50",
-        "--time",
-        time,
-        "--aws-url",
-        aws,
-    ];
-    assert_eq!(
-        stdout(&stack, &signal),
-        "door-7  -1.5 sent to antumbra-signals\n"
-    );
+    let signal = format!("signal door-7 -1.50 --time {time} --aws-url {aws}");
+    let sent = stdout(&stack, &signal);
+    assert_eq!(sent, "door-7  -1.5 sent to antumbra-signals\n");
     let value = wait_for("the state", || {
-        let state = json_of(&stack, &["sensors", "state", "door-7"]);
+        let state = json_of(&stack, "state door-7");
         (state["connection"] == "ONLINE").then_some(state["value"].clone())
     });
     assert_eq!(value, json!(-1.5));
 
-    for (arguments, code, message) in [
+    let url = format!("--aws-url {aws}");
+    let nowhere = "--aws-url http://127.0.0.1:9";
+    let refused =
+        "nothing listens at http://127.0.0.1:9; start `antumbra local`, or correct --aws-url";
+    for (arguments, url, code, message) in [
+        ("a_b 1", &*url, 2, "the sensor id may not hold ' '"),
         (
-            &["a b", "1"][..],
-            2,
-            "error: the sensor id may not hold ' '",
-        ),
-        (
-            &["door-7", "1", "--queue", "nowhere"],
+            "door-7 1 --queue nowhere",
+            &url,
             3,
-            "error: the queue nowhere does not exist",
+            "the queue nowhere does not exist",
         ),
-        (
-            &["door-7", "1", "--aws-url", "http://127.0.0.1:9"],
-            6,
-            "error: nothing listens at http://127.0.0.1:9; start `antumbra local`, or correct --aws-url",
-        ),
+        ("door-7 1", nowhere, 6, refused),
     ] {
-        let mut all = vec!["sensors", "signal"];
-        all.extend(arguments);
-        if !arguments.contains(&"--aws-url") {
-            all.extend(["--aws-url", aws]);
-        }
-        let output = stack.run(&all);
+        let output = run(&stack, &format!("signal {arguments} {url}"));
         let errors = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{errors}");
-        assert!(errors.starts_with(message), "{errors}");
+        assert!(errors.starts_with(&format!("error: {message}")), "{errors}");
         assert_eq!(errors.lines().count(), 1, "{errors}");
     }
 }
@@ -238,71 +197,37 @@ fn a_signal_becomes_the_state_of_its_sensor() {
 fn sensor_errors_have_exit_codes_by_kind() {
     let home = Home::new(&[]);
     let stack = home.start();
-    let failed = |arguments: &[&str]| {
-        let output = stack.run(arguments);
+    let failed = |line: &str| {
+        let output = run(&stack, line);
         let errors = text(&output.stderr);
         (output.status.code().unwrap(), errors.trim_end().to_owned())
     };
-    stdout(&stack, &["sensors", "register", "s", "a", "b", "c", "d"]);
-    for (arguments, code, message) in [
+    stdout(&stack, "register s a b c d");
+    let silence = "the silence in seconds is 0, it must be between 1 and 31622400";
+    for (line, code, message) in [
+        ("register s a b c e", 4, "already registered"),
+        ("show nobody", 3, "the sensor nobody does not exist"),
+        ("latest nobody", 3, "the sensor nobody does not exist"),
+        ("read nobody 1", 3, "the sensor nobody does not exist"),
+        ("unregister nobody", 3, "the sensor nobody does not exist"),
         (
-            &["register", "s", "a", "b", "c", "e"][..],
+            "unregister s --expected 7",
             4,
-            "error: already registered",
+            "version 7 expected, 1 stored",
         ),
-        (
-            &["show", "nobody"],
-            3,
-            "error: the sensor nobody does not exist",
-        ),
-        (
-            &["latest", "nobody"],
-            3,
-            "error: the sensor nobody does not exist",
-        ),
-        (
-            &["read", "nobody", "1"],
-            3,
-            "error: the sensor nobody does not exist",
-        ),
-        (
-            &["unregister", "nobody"],
-            3,
-            "error: the sensor nobody does not exist",
-        ),
-        (
-            &["unregister", "s", "--expected", "7"],
-            4,
-            "error: version 7 expected, 1 stored",
-        ),
-        (
-            &["register", "a b", "a", "b", "c", "d"],
-            2,
-            "error: the sensor id may not hold ' '",
-        ),
-        (
-            &["register", "x", "", "b", "c", "d"],
-            2,
-            "error: the city is empty",
-        ),
-        (
-            &["in", "a", "--cursor", "zz"],
-            2,
-            "error: invalid: the cursor is malformed",
-        ),
-        (
-            &["update", "s", "--silence", "0"],
-            2,
-            "error: the silence in seconds is 0, it must be between 1 and 31622400",
-        ),
+        ("register a_b a b c d", 2, "the sensor id may not hold ' '"),
+        ("register x  b c d", 2, "the city is empty"),
+        ("in a --cursor zz", 2, "invalid: the cursor is malformed"),
+        ("update s --silence 0", 2, silence),
     ] {
-        let mut all = vec!["sensors"];
-        all.extend(arguments);
-        let (actual, error) = failed(&all);
-        assert_eq!(actual, code, "{arguments:?}: {error}");
-        assert!(error.starts_with(message), "{arguments:?}: {error}");
+        let (actual, error) = failed(line);
+        assert_eq!(actual, code, "{line}: {error}");
+        assert!(
+            error.starts_with(&format!("error: {message}")),
+            "{line}: {error}"
+        );
     }
-    let (code, error) = failed(&["sensors", "between", "s", "yesterday", "today"]);
+    let (code, error) = failed("between s yesterday today");
     assert_eq!(code, 2, "{error}");
     assert!(
         error.contains("expected a time such as 2026-01-31T12:00:00Z"),

@@ -65,57 +65,46 @@ fn assert_rejected(what: &str, (status, body): (u16, Value)) {
 #[tokio::test]
 async fn key_conditions_have_no_empty_and_no_overlong_values() {
     let database = database().await;
-    for (condition, values) in [
-        ("PK = :p", json!({":p": text(0)})),
-        ("PK = :p AND SK = :s", json!({":p": text(1), ":s": text(0)})),
-        (
-            "PK = :p AND SK >= :s",
-            json!({":p": text(1), ":s": text(0)}),
-        ),
-        (
-            "PK = :p AND begins_with(SK, :s)",
-            json!({":p": text(1), ":s": text(0)}),
-        ),
-        (
-            "PK = :p AND begins_with(SK, :s)",
-            json!({":p": text(1), ":s": text(1025)}),
-        ),
-        (
-            "PK = :p AND SK < :s",
-            json!({":p": text(1), ":s": text(1025)}),
-        ),
-        (
-            "PK = :p AND SK BETWEEN :a AND :b",
-            json!({":p": text(1), ":a": text(0), ":b": text(1)}),
-        ),
+    let values = |lengths: &[usize]| -> Value {
+        let names = [":p", ":s", ":t"].into_iter();
+        names
+            .zip(lengths)
+            .map(|(name, length)| (name.to_owned(), text(*length)))
+            .collect()
+    };
+    for (condition, lengths) in [
+        ("PK = :p", &[0][..]),
+        ("PK = :p AND SK = :s", &[1, 0]),
+        ("PK = :p AND SK >= :s", &[1, 0]),
+        ("PK = :p AND begins_with(SK, :s)", &[1, 0]),
+        ("PK = :p AND begins_with(SK, :s)", &[1, 1025]),
+        ("PK = :p AND SK < :s", &[1, 1025]),
+        ("PK = :p AND SK BETWEEN :s AND :t", &[1, 0, 1]),
     ] {
-        let response = database.query(condition, values, json!({})).await;
+        let response = database.query(condition, values(lengths), json!({})).await;
         assert_rejected(condition, response);
     }
     let listed = json!({"IndexName": "Listed"});
-    for (condition, values) in [
-        ("listKey = :p", json!({":p": text(0)})),
-        (
-            "listKey = :p AND begins_with(listSort, :s)",
-            json!({":p": text(1), ":s": text(0)}),
-        ),
+    for (condition, lengths) in [
+        ("listKey = :p", &[0][..]),
+        ("listKey = :p AND begins_with(listSort, :s)", &[1, 0]),
     ] {
-        let response = database.query(condition, values, listed.clone()).await;
+        let response = database
+            .query(condition, values(lengths), listed.clone())
+            .await;
         assert_rejected(condition, response);
     }
     let valid = json!({":p": text(2048), ":s": text(1024)});
-    let (status, body) = database
+    let response = database
         .query("PK = :p AND SK > :s", valid, json!({}))
         .await;
-    assert_eq!(status, 200, "{body}");
+    assert_eq!(response.0, 200, "{response:?}");
     let start = json!({"ExclusiveStartKey": {"PK": text(1), "SK": text(0)}});
     assert_rejected("start", database.call("Scan", start).await);
     let get = json!({"TableName": database.0.name, "Key": {"PK": text(1), "SK": text(0)}});
     let get = json!({"TransactItems": [{"Get": get}]});
-    assert_rejected(
-        "get",
-        database.0.endpoint.call("TransactGetItems", &get).await,
-    );
+    let response = database.0.endpoint.call("TransactGetItems", &get).await;
+    assert_rejected("get", response);
 }
 
 #[tokio::test]

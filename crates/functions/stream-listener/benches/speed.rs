@@ -54,7 +54,7 @@ fn main() {
             let one = stream::event(1, shape, Order::Same, 1).len();
             std::fs::write(file, stream::event(bytes / one, shape, Order::Same, 1)).unwrap();
         }
-        ["resident", road, file] => resident::print(road, file),
+        ["resident", reader, file] => resident::print(reader, file),
         ["loading"] => resident::print_loading(),
         ["function"] => resident::print_function(),
         ["inputs", directory] => inputs::write(directory.as_ref()),

@@ -1,4 +1,4 @@
-//! Both roads side by side: the fast one of this crate, and serde_json into `aws_lambda_events`.
+//! Two readers side by side: that of this crate, and serde_json into `aws_lambda_events`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::plain::Plain;
 /// What reading an event both ways came to.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// Both roads read this many records alike; this many the fast road gave up with good reason.
+    /// Both readers agree on this many records; ours rejects this many with good reason.
     Agreed { records: usize, refused: usize },
-    /// The serde road does not take the event at all, so there was nothing to compare.
+    /// serde_json rejects the event, so there is nothing to compare.
     Refused,
 }
 
-/// Reads an event both ways. An `Err` says where the roads part.
+/// Reads an event both ways. An `Err` says where they differ.
 pub(crate) fn compare(
     bytes: &[u8],
     batch: &mut StreamBatch,
@@ -49,7 +49,7 @@ pub(crate) fn compare(
         }
         return Ok(Outcome::Refused);
     };
-    let records = fast.map_err(|fault| format!("the fast road refuses the event: {fault}"))?;
+    let records = fast.map_err(|fault| format!("our reader rejects the event: {fault}"))?;
     if records.len() != slow.records.len() {
         return Err(format!(
             "{} records for {}",
@@ -84,7 +84,7 @@ fn objects_are_objects(bytes: &[u8]) -> bool {
             .all(|part| !part.is_array())
 }
 
-/// What the fast road read of a record.
+/// The record as our reader returns it.
 struct Read<'a> {
     record: Record<'a>,
     old: Option<Plain>,
@@ -163,7 +163,7 @@ fn agree(fast: &Read<'_>, slow: EventRecord) -> Result<(), String> {
     Ok(())
 }
 
-/// Why the fast road may refuse what the serde road takes: it asks for more.
+/// Reasons for our reader, which is stricter, to reject a record that serde_json accepts.
 fn has_excuse(bytes: &[u8], slow: &EventRecord) -> bool {
     let images = [
         &slow.change.old_image,
@@ -186,7 +186,7 @@ fn has_excuse(bytes: &[u8], slow: &EventRecord) -> bool {
     };
     // Numbers and types written with escapes, which nobody does, are refused.
     let escapes = bytes.contains(&b'\\');
-    // Of two members of one name the serde road keeps the last, and does not tell what the other was.
+    // Of two members of one name serde_json keeps the last and drops the other.
     odd_number
         || odd_keys
         || has_twins(bytes)

@@ -1,4 +1,4 @@
-//! A plain JSON value, to compare the roads by: members sorted, numbers as text.
+//! A plain JSON value, to compare both readers by: members sorted, numbers as text.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) enum Plain {
 }
 
 impl Plain {
-    /// What the fast road says.
+    /// The value as the reader of this crate returns it.
     pub(crate) fn of_view(view: View<'_>) -> Plain {
         match view.kind() {
             Kind::Null => Plain::Null,
@@ -34,7 +34,7 @@ impl Plain {
         }
     }
 
-    /// What the plain serde road says.
+    /// The value as serde_json returns it.
     pub(crate) fn of_item(item: serde_dynamo::Item) -> Plain {
         let members: std::collections::HashMap<_, _> = item.into();
         Plain::Object(
@@ -68,7 +68,7 @@ impl Plain {
         }
     }
 
-    /// Returns `true` if every number is one by JSON's grammar, which the serde road does not ask for.
+    /// Returns `true` if every number is one by JSON's grammar, which serde_json does not check.
     pub(crate) fn numbers_are_json(&self) -> bool {
         match self {
             Plain::Number(text) => {

@@ -1,4 +1,4 @@
-//! Random events read the same on both roads, and differ the same as images and as documents.
+//! Random events are read as the oracle reads them, and differ the same as images and as documents.
 
 use antumbra_shadow::{Diff, Document, Model, View, diff};
 use antumbra_wire::stream::{StreamBatch, Tape};

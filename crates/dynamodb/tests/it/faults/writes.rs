@@ -170,53 +170,37 @@ async fn every_cancellation_reason_has_its_own_error() {
         expected: Version(0),
         actual,
     };
-    for (reasons, status, expected) in [
+    let throttled = Some(StoreError::Throttled);
+    let provisioned = reason("ProvisionedThroughputExceeded");
+    let failed = reason("ConditionalCheckFailed");
+    use ErrorClass::{Conflict, Invalid, TooLarge, Unavailable};
+    for (reasons, class, expected) in [
         (
             [none(), conflict.clone()],
-            ErrorClass::Conflict,
+            Conflict,
             Some(conflict_at(Some(Version(7)))),
         ),
-        (
-            [reason("ConditionalCheckFailed"), none()],
-            ErrorClass::Conflict,
-            Some(conflict_at(None)),
-        ),
-        (
-            [reason("ThrottlingError"), conflict],
-            ErrorClass::Conflict,
-            None,
-        ),
+        ([failed, none()], Conflict, Some(conflict_at(None))),
+        ([reason("ThrottlingError"), conflict], Conflict, None),
         (
             [none(), reason("TransactionConflict")],
-            ErrorClass::Unavailable,
-            Some(StoreError::Throttled),
+            Unavailable,
+            throttled.clone(),
         ),
         (
             [reason("ThrottlingError"), none()],
-            ErrorClass::Unavailable,
-            Some(StoreError::Throttled),
+            Unavailable,
+            throttled.clone(),
         ),
-        (
-            [none(), reason("ProvisionedThroughputExceeded")],
-            ErrorClass::Unavailable,
-            Some(StoreError::Throttled),
-        ),
-        (
-            [none(), reason("ValidationError")],
-            ErrorClass::Invalid,
-            None,
-        ),
-        ([too_large, none()], ErrorClass::TooLarge, None),
-        (
-            [none(), reason("SomethingNew")],
-            ErrorClass::Unavailable,
-            None,
-        ),
+        ([none(), provisioned], Unavailable, throttled),
+        ([none(), reason("ValidationError")], Invalid, None),
+        ([too_large, none()], TooLarge, None),
+        ([none(), reason("SomethingNew")], Unavailable, None),
     ] {
         let reply = cancelled(&reasons);
         store.endpoint.script(move |_| reply.clone());
         let error = write_one(&*store, whole(&lamp, 1, 0)).await.unwrap_err();
-        assert_eq!(error.class(), status, "{reasons:?}: {error}");
+        assert_eq!(error.class(), class, "{reasons:?}: {error}");
         if let Some(expected) = expected {
             assert_eq!(error, expected, "{reasons:?}");
         }

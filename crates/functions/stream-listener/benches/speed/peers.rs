@@ -51,9 +51,9 @@ impl Peer {
     }
 
     /// Runs a task once; `None` if the peer does not support it.
-    fn run(&self, contest: &str) -> Option<(f64, Vec<usize>)> {
+    fn run(&self, comparison: &str) -> Option<(f64, Vec<usize>)> {
         let mut process = self.0.lock().unwrap();
-        writeln!(process.input, "{contest}").unwrap();
+        writeln!(process.input, "{comparison}").unwrap();
         let mut answer = String::new();
         process.output.read_line(&mut answer).unwrap();
         if answer.trim() == "-" {
@@ -61,7 +61,7 @@ impl Peer {
         }
         let mut numbers = answer.split_whitespace();
         let time = numbers.next().and_then(|number| number.parse().ok());
-        let time = time.unwrap_or_else(|| panic!("{} on {contest}: {answer:?}", process.name));
+        let time = time.unwrap_or_else(|| panic!("{} on {comparison}: {answer:?}", process.name));
         Some((
             time,
             numbers.map(|number| number.parse().unwrap()).collect(),
@@ -69,18 +69,18 @@ impl Peer {
     }
 
     /// A warm run, if the peer supports the task; its counts must be the expected ones at every run.
-    fn turn(&self, contest: &str, expected: &[usize]) -> Option<MeasuredRun> {
+    fn measured(&self, comparison: &str, expected: &[usize]) -> Option<MeasuredRun> {
         let start = Instant::now();
         while start.elapsed() < WARM {
-            self.run(contest)?;
+            self.run(comparison)?;
         }
-        let (peer, contest, expected) = (self.clone(), contest.to_owned(), expected.to_vec());
+        let (peer, comparison, expected) = (self.clone(), comparison.to_owned(), expected.to_vec());
         Some(Box::new(move || {
-            let (time, counts) = peer.run(&contest).unwrap();
+            let (time, counts) = peer.run(&comparison).unwrap();
             assert_eq!(
                 counts,
                 expected,
-                "{} on {contest}",
+                "{} on {comparison}",
                 peer.0.lock().unwrap().name
             );
             time
@@ -205,27 +205,27 @@ fn on_documents(name: &str, shape: Shape, peers: &[Peer]) -> Best {
             timed(RECORDS, variant(variant_name, shape)),
         )
     };
-    let mut contestants = vec![
+    let mut candidates = vec![
         ours("listener", "10 rules"),
         ours("our merge", "merge"),
         ours("our merge-texts", "merge of texts"),
         ours("our acknowledge", "acknowledge whole"),
     ];
     for peer in peers {
-        for contest in ["node", "node-tuned", "go"] {
-            let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS, leaves]);
-            contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
+        for comparison in ["node", "node-tuned", "go"] {
+            let run = peer.measured(&format!("{comparison} {name}"), &[RECORDS, leaves]);
+            candidates.extend(run.map(|run| (comparison.to_owned(), run)));
         }
         // These count the results that equal ours. Both must reject stale values.
         if let Some((_, same)) = peer.run(&format!("merge-late {name}")) {
             assert_eq!(same, [RECORDS], "merge-late {name}");
         }
-        for contest in ["merge", "merge-texts", "merge-logged", "acknowledge"] {
-            let turn = peer.turn(&format!("{contest} {name}"), &[RECORDS]);
-            contestants.extend(turn.map(|turn| (contest.to_owned(), turn)));
+        for comparison in ["merge", "merge-texts", "merge-logged", "acknowledge"] {
+            let run = peer.measured(&format!("{comparison} {name}"), &[RECORDS]);
+            candidates.extend(run.map(|run| (comparison.to_owned(), run)));
         }
     }
-    best(ROUNDS, &mut contestants)
+    best(ROUNDS, &mut candidates)
 }
 
 fn on_patterns(count: usize, peers: &[Peer]) -> Best {
@@ -235,10 +235,10 @@ fn on_patterns(count: usize, peers: &[Peer]) -> Best {
     assert!(found > 0);
     let units = documents.len();
     let run = move || assert_eq!(engine.matches(&documents), found);
-    let mut contestants = vec![("our patterns".to_owned(), timed(units, run))];
+    let mut candidates = vec![("our patterns".to_owned(), timed(units, run))];
     for peer in peers {
-        let turn = peer.turn(&format!("patterns {count}"), &[found]);
-        contestants.extend(turn.map(|turn| ("patterns".to_owned(), turn)));
+        let run = peer.measured(&format!("patterns {count}"), &[found]);
+        candidates.extend(run.map(|run| ("patterns".to_owned(), run)));
     }
-    best(ROUNDS, &mut contestants)
+    best(ROUNDS, &mut candidates)
 }

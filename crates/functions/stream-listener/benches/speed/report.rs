@@ -153,12 +153,12 @@ pub(crate) fn print() {
 }
 
 fn measure(shape: Shape) -> Best {
-    let mut contestants: Vec<(String, MeasuredRun)> = NAMES
+    let mut candidates: Vec<(String, MeasuredRun)> = NAMES
         .iter()
         .map(|name| ((*name).to_owned(), timed(RECORDS, variant(name, shape))))
         .collect();
-    contestants.push(("function".to_owned(), runtime::turn(shape)));
-    best(ROUNDS, &mut contestants)
+    candidates.push(("function".to_owned(), runtime::run(shape)));
+    best(ROUNDS, &mut candidates)
 }
 
 /// The cost of a sensor in a large document relative to a small one.
@@ -171,16 +171,16 @@ fn growth() -> [String; 3] {
             documents::acknowledged(pairs, shape, Times::LeftOut)
         }),
     ];
-    let mut contestants: Vec<(String, MeasuredRun)> = Vec::new();
+    let mut candidates: Vec<(String, MeasuredRun)> = Vec::new();
     for (name, make) in makes {
         for sensors in [50, 5_000] {
             // The same amount of work for both, so that runs are equally precise.
             let pairs = vec![documents::pair_of(sensors); 5_000 / sensors];
-            let turn = timed(5_000, make(&pairs, Shape::Small));
-            contestants.push((format!("{name} {sensors}"), turn));
+            let run = timed(5_000, make(&pairs, Shape::Small));
+            candidates.push((format!("{name} {sensors}"), run));
         }
     }
-    let best = best(ROUNDS, &mut contestants);
+    let best = best(ROUNDS, &mut candidates);
     makes.map(|(name, _)| ratio(&best, &format!("{name} 5000"), &format!("{name} 50")))
 }
 

@@ -18,13 +18,13 @@ fn status(process: &str, field: &str) -> usize {
 }
 
 /// Prints the growth of memory as a multiple of the event's bytes, including the event.
-pub(crate) fn print(road: &str, file: &str) {
+pub(crate) fn print(reader: &str, file: &str) {
     let rules = rules(10, true);
     let ours = Ours::new(&rules, Sent::Diff, Shape::Large);
     let shelf = Shelf::new(&rules);
     let before = status("self", "VmRSS:");
     let event = std::fs::read(file).unwrap();
-    let messages = match road {
+    let messages = match reader {
         "shelf" => shelf.listen(&event),
         _ => ours.handle(&event).sent,
     };

@@ -19,11 +19,11 @@ pub(crate) fn timed(units: usize, mut run: impl FnMut() + 'static) -> MeasuredRu
 }
 
 /// The minima over all rounds.
-pub(crate) fn best(rounds: usize, contestants: &mut [(String, MeasuredRun)]) -> Best {
+pub(crate) fn best(rounds: usize, candidates: &mut [(String, MeasuredRun)]) -> Best {
     let mut best = Best::new();
     for _ in 0..rounds {
-        for (name, turn) in &mut *contestants {
-            let time = turn();
+        for (name, run) in &mut *candidates {
+            let time = run();
             let known = best.entry(name.clone()).or_insert(f64::MAX);
             *known = known.min(time);
         }

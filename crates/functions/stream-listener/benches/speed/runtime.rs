@@ -29,7 +29,7 @@ pub(crate) fn run_as_function() {
 }
 
 /// Starts this executable again as the function. Returns a run that measures its CPU time per record.
-pub(crate) fn turn(shape: Shape) -> MeasuredRun {
+pub(crate) fn run(shape: Shape) -> MeasuredRun {
     let executable = std::env::current_exe().unwrap();
     let shape_name = Shape::ALL
         .iter()
