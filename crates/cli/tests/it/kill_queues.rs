@@ -165,7 +165,14 @@ async fn a_kill_loses_no_accepted_message_and_no_waiting_retry() {
     let (aws, mqtt) = (address(&first, "aws"), address(&first, "mqtt"));
     // A delivery that fails and waits for its retry.
     let signal = |n: usize| json!({"sensor_id": "door", "data": n % 2, "ts": 1_700_000_000_000_u64 + n as u64, "seq": n});
-    assert_eq!(send(aws, "antumbra-signals", 2, signal).await, 2);
+    assert_eq!(send(aws, "antumbra-signals", 1, signal).await, 1);
+    // Otherwise the second could overtake the first, and nothing would change.
+    eventually("a first reading", async || {
+        items(&first, MAIN.name, "SENSOR#door", "READ#").await == 1
+    })
+    .await;
+    let second_signal = |_: usize| signal(1);
+    assert_eq!(send(aws, "antumbra-signals", 1, second_signal).await, 1);
     wait_for_delivery(&mut endpoint, 1, 500).await;
 
     let messages = |n: usize| json!({"thingName": "lamp", "epochTime": n});
