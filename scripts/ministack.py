@@ -99,6 +99,21 @@ def literals(value):
     return value
 
 
+def environment(value):
+    """Numbers in environment variables stay numbers in ministack."""
+
+    def text(member):
+        if isinstance(member, dict):
+            return {key: text(inner) for key, inner in member.items()}
+        if isinstance(member, list):
+            return [text(inner) for inner in member]
+        return str(member) if isinstance(member, int) else member
+
+    if isinstance(value.get("Variables"), dict):
+        return {**value, "Variables": text(value["Variables"])}
+    return value
+
+
 def resources(template, code, registrations):
     kept = {}
     for name, of in template.get("Resources", {}).items():
@@ -142,7 +157,7 @@ def templates(infra, code, registrations, out):
             done["Fn::Sub in a condition: the data stack's name is not compared"] += 1
             conditions["IsOwnStack"] = {"Fn::Equals": ["same", "same"]}
         resources(template, code, registrations)
-        for change in [mapped(template.get("Mappings", {})), names, statements, literals]:
+        for change in [mapped(template.get("Mappings", {})), names, statements, literals, environment]:
             template = walk(template, change)
         transform = template.get("Transform")
         if transform:
