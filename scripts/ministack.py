@@ -156,6 +156,11 @@ def templates(infra, code, registrations, out):
         if "IsOwnStack" in conditions:
             done["Fn::Sub in a condition: the data stack's name is not compared"] += 1
             conditions["IsOwnStack"] = {"Fn::Equals": ["same", "same"]}
+        for profile in template.get("Mappings", {}).get("Profiles", {}).values():
+            # Values of environment variables, except the retention of logs.
+            for key, value in profile.items():
+                if key != "LogDays" and type(value) is int:
+                    profile[key] = str(value)
         resources(template, code, registrations)
         for change in [mapped(template.get("Mappings", {})), names, statements, literals, environment]:
             template = walk(template, change)
