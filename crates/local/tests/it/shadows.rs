@@ -234,3 +234,27 @@ async fn updates_published_in_order_end_in_the_last_one() {
     }
     home.stop().await;
 }
+
+#[tokio::test]
+async fn unconditional_reports_of_many_writers_all_succeed() {
+    let home = Home::with_api(Options::default()).await;
+    let writers = (0..20).map(async |writer| {
+        let mut failed = Vec::new();
+        for n in 0..50 {
+            let report = json!({ format!("w{writer}"): n });
+            let path = "/v1/shadows/busy/reported";
+            let (status, response) = home.call_api("PATCH", path, &[], &report).await;
+            if status != 200 {
+                failed.push((status, response));
+            }
+        }
+        failed
+    });
+    let failed: Vec<_> = futures_util::future::join_all(writers).await.concat();
+    assert_eq!(failed, []);
+    let (_, shadow) = home
+        .call_api("GET", "/v1/shadows/busy", &[], &Value::Null)
+        .await;
+    assert_eq!(shadow["reported"]["version"], 1000);
+    home.stop().await;
+}
