@@ -34,5 +34,6 @@ fn a_failed_demo_names_the_failed_check() {
         failure.starts_with("a message on shadow/fan/update/accepted did not arrive"),
         "{failure}"
     );
-    assert_eq!(errors, format!("error: the demo failed: {failure}\n"));
+    let error: Value = serde_json::from_str(&errors).unwrap();
+    assert_eq!(error["error"], format!("the demo failed: {failure}"));
 }
