@@ -44,9 +44,12 @@ fn oracle(text: &str) -> Option<i128> {
     Some(read.as_nanosecond())
 }
 
-/// Integers in each unit.
+/// Numbers in each unit, with and without a fraction.
 fn counted(text: &str) {
-    let expected = text.parse::<i64>().ok().map(|number| {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let decimal = fraction.bytes().all(|b| b.is_ascii_digit());
+    let number = whole.parse::<i64>().ok().filter(|_| decimal);
+    let expected = number.map(|number| {
         let digits = number.unsigned_abs().to_string().len();
         let unit: i128 = match digits {
             ..=11 => 1_000_000_000,
@@ -54,7 +57,10 @@ fn counted(text: &str) {
             15..=17 => 1_000,
             _ => 1,
         };
-        i128::from(number) * unit
+        let billionths: i128 = format!("{fraction:0<9}")[..9].parse().unwrap();
+        let part = billionths * unit / 1_000_000_000;
+        let sign = if whole.starts_with('-') { -1 } else { 1 };
+        i128::from(number) * unit + sign * part
     });
     let ours = Timestamp::of_unix(text).map(Timestamp::nanoseconds);
     assert_eq!(ours, expected, "{text}");

@@ -66,8 +66,18 @@ pub(crate) fn element(path: &str, index: usize) -> String {
 pub(crate) fn instant(value: &Value) -> Option<i128> {
     match value {
         Value::Number(n) => {
-            let n = n.as_i64()?;
-            Some(i128::from(n) * i128::from(unit(n)))
+            // Written without an exponent.
+            let text = match n.as_i64() {
+                Some(whole) => whole.to_string(),
+                None => n.as_f64()?.to_string(),
+            };
+            let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+            let count: i64 = whole.parse().ok()?;
+            let unit = i128::from(unit(count));
+            let billionths: i128 = format!("{fraction:0<9}")[..9].parse().ok()?;
+            let part = billionths * unit / 1_000_000_000;
+            let sign = if text.starts_with('-') { -1 } else { 1 };
+            Some(i128::from(count) * unit + sign * part)
         }
         Value::String(text) => {
             // The oracle reads more than RFC 3339, so the shape is checked first.
