@@ -19,7 +19,6 @@ pub mod paging;
 pub mod quarantine;
 pub mod redrive;
 pub mod sensors;
-/// The SDK.
 #[warn(missing_docs)]
 pub mod shadows;
 pub mod store;
