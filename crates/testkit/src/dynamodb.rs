@@ -19,8 +19,8 @@ pub use endpoint::{Call, Endpoint, Reply, failure};
 pub use server::address;
 
 /// Longer than any response takes, but short enough to end a test that gets none.
-const ATTEMPT: Duration = Duration::from_secs(10);
-const OPERATION: Duration = Duration::from_secs(30);
+const ATTEMPT: Duration = Duration::from_secs(60);
+const OPERATION: Duration = Duration::from_secs(120);
 
 /// A client of an endpoint with three attempts per call, almost without backoff.
 pub fn client(endpoint: &Endpoint) -> Client {
