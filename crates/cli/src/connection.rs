@@ -129,7 +129,7 @@ impl Connection {
         CliError::unavailable(reason)
     }
 
-    /// Where a service is looked for, for error messages.
+    /// The address of a service, for error messages.
     fn place(&self, service: Service) -> String {
         let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let region = self.region.clone();

@@ -58,7 +58,7 @@ impl From<&clap::Error> for CliError {
     }
 }
 
-/// What to do about errors of the library, which does not know the command line: a part of the error and the advice.
+/// Advice for errors of the library, which does not know the command line: a part of the error's text and the advice.
 const ADVICE: &[(&str, &str)] = &[
     (
         "not JSON at byte",

@@ -5,7 +5,7 @@ use std::io;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Receives SIGHUP, which asks for a reload. Elsewhere than on Unix there is none.
+/// Receives SIGHUP, which asks for a reload. Only Unix has this signal.
 #[derive(Debug)]
 pub(crate) struct Hangup {
     #[cfg(unix)]

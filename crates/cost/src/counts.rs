@@ -46,7 +46,7 @@ pub struct Idle {
     pub alarm_metrics: u32,
     pub custom_metrics: u32,
     pub dashboards: u32,
-    /// Whether invocations are traced.
+    /// Traces invocations.
     pub traced: bool,
 }
 

@@ -21,7 +21,7 @@ pub trait FunctionConfig: Sized {
 /// Configuration that every function has.
 struct Common {
     log_level: String,
-    /// Whether metrics are logged.
+    /// Logs metrics.
     metrics: bool,
     /// Endpoint of a local stack instead of AWS.
     endpoint: Option<String>,

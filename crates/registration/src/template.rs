@@ -47,7 +47,7 @@ pub const REQUEST_TOPICS: [&str; 14] = [
 /// Any text within one level.
 const ANY_TEXT: char = '\0';
 
-/// Whether a level with [`ANY_TEXT`] in it can be this word.
+/// Returns `true` if a level with [`ANY_TEXT`] in it can be this word.
 fn can_be(level: &str, word: &str) -> bool {
     match (level.split_once(ANY_TEXT), level.rsplit_once(ANY_TEXT)) {
         (Some((before, _)), Some((_, after))) => {
@@ -210,7 +210,7 @@ impl TopicTemplate {
         Ok(())
     }
 
-    /// Whether a filled-in topic can match the filter.
+    /// Returns `true` if a filled-in topic can match the filter.
     fn can_match(&self, filter: &str) -> bool {
         ["", "/name/"].into_iter().any(|named| {
             let mut shape = String::new();

@@ -31,7 +31,7 @@ pub(crate) struct DoctorArguments {
 struct Check {
     name: &'static str,
     status: &'static str,
-    /// What was found, or what is wrong and what to do.
+    /// The finding, or the problem and how to mend it.
     detail: String,
 }
 

@@ -185,7 +185,7 @@ pub(crate) async fn run<P: ShadowStore>(
                 reported: expect.filter(|_| part != Deletable::Desired),
                 desired: expect.filter(|_| part != Deletable::Reported),
             };
-            // A delete of nothing succeeds; whoever types the name expects something there.
+            // The store also deletes a shadow that does not exist; a person who types the name expects one.
             shadows.read(&shadow, DocumentSet::Both).await?;
             shadows.delete(delete).await?;
             Ok(render::deleted(&shadow, json))

@@ -166,7 +166,7 @@ async fn a_removal_by_another_principal_is_not_an_expiry() {
 
 #[tokio::test]
 async fn a_combined_item_is_notified_by_changed_document() {
-    // Documents of the item before and after; `-` where there is none.
+    // Documents of the item before and after; `-` stands for no document.
     let item = |version: u64, documents: &str| {
         let mut item = json!({ "version": version, "timestamp": 1 });
         for (name, n) in ["reported", "desired"]

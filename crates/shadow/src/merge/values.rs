@@ -1,4 +1,4 @@
-//! Which values are leaves, have no content, are too old or too far in the future.
+//! Tests of single values: leaf, without content, too old, too far in the future.
 
 use super::Merging;
 use crate::changes::{Note, Verdict};
