@@ -21,7 +21,7 @@ pub(super) fn repeat(broker: &Broker, topic_prefix: &TopicPrefix) -> Running {
     let filters = NOTIFICATIONS
         .iter()
         .filter_map(|filter| TopicFilter::new(topic_prefix.add(filter)).ok());
-    let repeaters: JoinSet<()> = filters
+    let mut repeaters: JoinSet<()> = filters
         .map(|filter| {
             repeat_each(
                 broker.subscribe(filter),
@@ -31,7 +31,9 @@ pub(super) fn repeat(broker: &Broker, topic_prefix: &TopicPrefix) -> Running {
         })
         .collect();
     Running::start(|stop| async move {
-        stop.run_until_cancelled(repeaters.join_all()).await;
+        // Unlike `join_all`, this does not panic when the runtime cancels the tasks first.
+        let ended = async { while repeaters.join_next().await.is_some() {} };
+        stop.run_until_cancelled(ended).await;
     })
 }
 
