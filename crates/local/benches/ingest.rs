@@ -72,7 +72,7 @@ impl Home {
     async fn ingest(&self, round: usize) -> Duration {
         let entry = |number: usize| {
             let body = format!(
-                r#"{{"thingName":"device-{}","epochTime":"{}","temperature":72.5,"turn":{round}}}"#,
+                r#"{{"thingName":"device-{}","epochTime":"{}","temperature":72.5,"round":{round}}}"#,
                 number % DEVICES,
                 1_564_669_331 + number,
             );

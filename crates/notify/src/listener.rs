@@ -249,7 +249,7 @@ impl Listener {
             (suspended, _) => suspended.map(|records| (records, 0)),
         };
         redirected.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot tell which targets are suspended");
+            tracing::warn!(%error, "the records of suspended targets cannot be read or written");
             let records = plan.list.entries().iter().map(|entry| entry.record);
             plan.unfinished.extend(records);
             plan.list.clear();

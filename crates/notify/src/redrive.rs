@@ -267,9 +267,9 @@ impl Resender {
     async fn records(&self, range: &RecordRange) -> Result<(), String> {
         for event in self.records.events(range).await? {
             let deadline = self.clock.now().after(TIMEOUT);
-            let handled = self.listener.handle(&event, deadline).await;
-            let handled = handled.map_err(|error| error.to_string())?;
-            if let Some(record) = handled.resume_at {
+            let summary = self.listener.handle(&event, deadline).await;
+            let summary = summary.map_err(|error| error.to_string())?;
+            if let Some(record) = summary.resume_at {
                 return Err(format!(
                     "not all notifications from record {record} on could be sent"
                 ));

@@ -2,7 +2,7 @@
 // microseconds a pair of documents, and of how many pairs it makes the same as we do.
 //
 // Merges are asked for as ours are: the server is master. No loggers but where the contest is about them, since
-// it is fastest without; ours tells of every leaf at any time.
+// it is fastest without; ours reports every leaf at any time.
 package main
 
 import (

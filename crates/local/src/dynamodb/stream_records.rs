@@ -3,7 +3,7 @@
 //!
 //! - Records of the current run: a database trigger deletes the oldest ones with every 100th insert, so that the cost
 //!   of a write does not grow.
-//! - Records of earlier runs: some may not have been read, because the stack was stopped, and the trigger cannot tell
+//! - Records of earlier runs: some may not have been read, because the stack was stopped, and the trigger does not know
 //!   which. [`delete_read_records`] deletes the others before the stack starts.
 //!
 //! The newest record of a table is never deleted, because the engine numbers the next one after it.

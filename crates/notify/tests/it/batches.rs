@@ -20,9 +20,9 @@ fn devices(count: usize) -> Vec<Record> {
 async fn distinct_keys_take_a_call_for_every_ten() {
     for count in [1, 9, 10, 11, 25, 100, 1000] {
         let bench = Bench::new(&[rule("a", "a"), rule("b", "b.fifo")]);
-        let handled = bench.handle_records(&devices(count)).await;
-        assert_eq!((handled.records, handled.matched), (count, count));
-        assert_eq!((handled.sent, handled.retried), (2 * count, 0));
+        let summary = bench.handle_records(&devices(count)).await;
+        assert_eq!((summary.records, summary.matched), (count, count));
+        assert_eq!((summary.sent, summary.retried), (2 * count, 0));
         for queue in ["sqs a", "sqs b.fifo"] {
             let calls = bench.at(queue).calls();
             assert_eq!(calls.len(), count.div_ceil(10), "{count} {queue}");

@@ -16,8 +16,8 @@ fn whole(parts: &[&str]) -> Value {
 
 async fn sent(rule: Value, records: &[Record]) -> Vec<Value> {
     let bench = Bench::new(&[rule]);
-    let handled = bench.handle_records(records).await;
-    assert_eq!((handled.undeliverable, handled.resume_at), (0, None));
+    let summary = bench.handle_records(records).await;
+    assert_eq!((summary.undeliverable, summary.resume_at), (0, None));
     bench.at("sqs a").json()
 }
 
@@ -319,13 +319,13 @@ async fn disabled_registrations_and_changes_of_timestamps_only_send_nothing() {
     let bench = Bench::new(&[off, value]);
     let document =
         |n: u32, timestamp: u64| json!({ "temp": { "value": n, "timestamp": timestamp } });
-    let handled = bench
+    let summary = bench
         .handle_records(&[
             Record::reported("lamp", 1, document(1, 1), document(1, 2)),
             Record::reported("lamp", 2, document(1, 2), document(2, 3)),
         ])
         .await;
-    assert_eq!((handled.records, handled.matched, handled.sent), (2, 1, 1));
+    assert_eq!((summary.records, summary.matched, summary.sent), (2, 1, 1));
     assert_eq!(bench.at("sqs a").json_at("/version"), [3]);
 }
 
@@ -340,8 +340,8 @@ async fn a_first_report_that_is_too_large_for_its_target_arrives_without_its_con
     let mut record = large();
     record.old = None;
     record.new = Some(json!({ "version": 1, "reported": { "text": "x".repeat(300_000) } }));
-    let handled = bench.handle_records(&[record]).await;
-    assert_eq!((handled.sent, handled.undeliverable), (1, 0));
+    let summary = bench.handle_records(&[record]).await;
+    assert_eq!((summary.sent, summary.undeliverable), (1, 0));
     let body = &bench.at("sqs a").json()[0];
     assert_eq!(body["truncated"], json!(["new", "diff"]));
     assert_eq!(body["version"], 1);

@@ -196,8 +196,8 @@ pub(crate) fn clock() -> ManualClock {
 
 /// Asserts that the shard goes on after this many notifications.
 #[track_caller]
-pub(crate) fn assert_done(handled: &BatchSummary, sent: usize, undeliverable: usize) {
-    let counts = (handled.sent, handled.undeliverable);
-    assert_eq!(counts, (sent, undeliverable), "{handled:?}");
-    assert_eq!(handled.resume_at, None);
+pub(crate) fn assert_done(summary: &BatchSummary, sent: usize, undeliverable: usize) {
+    let counts = (summary.sent, summary.undeliverable);
+    assert_eq!(counts, (sent, undeliverable), "{summary:?}");
+    assert_eq!(summary.resume_at, None);
 }

@@ -39,9 +39,9 @@ async fn invalid_events_are_rejected_as_a_whole() {
         assert!(error.len() < 200, "{error}");
     }
     assert!(bench.undeliverable().is_empty());
-    let handled = bench.handle_records(&[Record::small("lamp", 1)]).await;
+    let summary = bench.handle_records(&[Record::small("lamp", 1)]).await;
     assert_eq!(
-        (handled.sent, handled.resume_at),
+        (summary.sent, summary.resume_at),
         (2, None),
         "it still works"
     );
@@ -49,8 +49,8 @@ async fn invalid_events_are_rejected_as_a_whole() {
 
 #[tokio::test]
 async fn an_empty_event_succeeds() {
-    let handled = bench().handle(br#"{"Records":[]}"#).await;
-    assert_eq!(handled, Default::default());
+    let summary = bench().handle(br#"{"Records":[]}"#).await;
+    assert_eq!(summary, Default::default());
 }
 
 #[tokio::test]
@@ -64,12 +64,12 @@ async fn unknown_fields_are_ignored() {
     record["dynamodb"]["SizeBytes"] = odd.clone();
     record["dynamodb"]["ApproximateCreationDateTime"] = json!("yesterday");
     let event = json!({ "Before": odd, "Records": [record], "window": { "start": 1 } });
-    let handled = bench.handle(event.to_string().as_bytes()).await;
+    let summary = bench.handle(event.to_string().as_bytes()).await;
     assert_eq!(
-        (handled.records, handled.sent, handled.undeliverable),
+        (summary.records, summary.sent, summary.undeliverable),
         (1, 2, 0)
     );
-    assert_eq!(handled.oldest_milliseconds, None);
+    assert_eq!(summary.oldest_milliseconds, None);
     assert_eq!(bench.at("sqs a").json_at("/version"), [2]);
 }
 
@@ -96,9 +96,9 @@ async fn a_malformed_record_is_undeliverable_and_the_others_arrive() {
         let bench = bench();
         let mut records: Vec<Value> = (0..3).map(|n| Record::small("lamp", n).json()).collect();
         spoil(&mut records[1]);
-        let handled = bench.handle(&event(records)).await;
-        assert_eq!((handled.records, handled.undeliverable), (3, 1), "{number}");
-        assert_eq!(handled.resume_at, None, "{number}");
+        let summary = bench.handle(&event(records)).await;
+        assert_eq!((summary.records, summary.undeliverable), (3, 1), "{number}");
+        assert_eq!(summary.resume_at, None, "{number}");
         assert_eq!(bench.at("sqs a").json_at("/version"), [1, 3], "{number}");
         let undeliverable = &bench.undeliverable()[0];
         assert!(
@@ -115,12 +115,12 @@ async fn a_batch_of_malformed_records_does_not_block_the_shard() {
         "{{\"Records\":[{}{{}}]}}",
         "{},".repeat(limits::RECORDS - 1)
     );
-    let handled = bench.handle(records.as_bytes()).await;
+    let summary = bench.handle(records.as_bytes()).await;
     assert_eq!(
-        (handled.records, handled.undeliverable),
+        (summary.records, summary.undeliverable),
         (limits::RECORDS, limits::RECORDS)
     );
-    assert_eq!(handled.resume_at, None);
+    assert_eq!(summary.resume_at, None);
     assert_eq!(
         bench.fakes.undeliverable.calls().len(),
         limits::RECORDS / 10
@@ -135,10 +135,10 @@ async fn the_largest_item_arrives_whole_where_it_fits_and_shorter_where_not() {
         document("a"),
         json!({ "text": document("a")["text"], "n": 2 }),
     );
-    let handled = bench
+    let summary = bench
         .handle_records(&[Record::reported("lamp", 1, old, new)])
         .await;
-    assert_eq!((handled.sent, handled.undeliverable), (2, 0));
+    assert_eq!((summary.sent, summary.undeliverable), (2, 0));
     let body = &bench.at("sqs a").json()[0];
     assert_eq!(body["new"]["text"].as_str().map(str::len), Some(399 * 1024));
     assert_eq!(
@@ -170,10 +170,10 @@ async fn nesting_as_deep_as_the_table_allows_arrives() {
             json!({ "map": document })
         };
     }
-    let handled = bench
+    let summary = bench
         .handle_records(&[Record::reported("lamp", 1, json!({}), document.clone())])
         .await;
-    assert_eq!((handled.sent, handled.undeliverable), (2, 0));
+    assert_eq!((summary.sent, summary.undeliverable), (2, 0));
     assert_eq!(bench.at("sqs a").json()[0]["new"], document);
 }
 
@@ -189,10 +189,10 @@ async fn nesting_beyond_the_limit_is_undeliverable() {
     let record = record.replacen("{\"n\":{\"N\":\"2\"}}", &format!("{{\"n\":{deep}}}"), 1);
     assert!(record.len() > 100_000);
     let good = Record::small("lamp", 2).json();
-    let handled = bench
+    let summary = bench
         .handle(format!("{{\"Records\":[{record},{good}]}}").as_bytes())
         .await;
-    assert_done(&handled, 2, 1);
+    assert_done(&summary, 2, 1);
     assert_eq!(
         bench.undeliverable()[0]["record"]["sequenceNumber"],
         sequence_number(1)
@@ -228,8 +228,8 @@ async fn keys_of_any_text_are_notified_unchanged() {
         .zip(0..)
         .map(|(id, n)| Record::small(id, n))
         .collect();
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.undeliverable, handled.resume_at), (0, None));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.undeliverable, summary.resume_at), (0, None));
     assert_eq!(bench.at("sqs a").json_at("/shadow/id"), odd);
     for (message, id) in bench.at("sqs a").accepted().iter().zip(odd) {
         assert_eq!(message.key, format!("DS#{id}#DSR#main"));
@@ -256,8 +256,8 @@ async fn records_with_unpaired_surrogates_are_sent_or_undeliverable() {
             "{{\"Records\":[{in_key},{in_document},{}]}}",
             Record::small("fan", 2).json()
         );
-        let handled = bench.handle(event.as_bytes()).await;
-        assert_eq!((handled.records, handled.resume_at), (3, None), "{half}");
+        let summary = bench.handle(event.as_bytes()).await;
+        assert_eq!((summary.records, summary.resume_at), (3, None), "{half}");
         let of_queue = bench.at("sqs a").accepted().len();
         let undeliverable = bench.fakes.undeliverable.accepted().len();
         assert_eq!(
@@ -289,8 +289,8 @@ async fn secrets_and_stored_responses_are_never_notified() {
         private("CLIENT#night-watch", "SECRETS-RENAMED", 4),
         Record::small("lamp", 5),
     ];
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.records, handled.sent), (5, 2), "{handled:?}");
-    assert_eq!(handled.resume_at, None);
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.records, summary.sent), (5, 2), "{summary:?}");
+    assert_eq!(summary.resume_at, None);
     assert!(bench.undeliverable().is_empty());
 }

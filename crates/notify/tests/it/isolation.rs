@@ -35,12 +35,12 @@ async fn a_missing_queue_and_a_forbidden_topic_delay_no_other_target() {
     bench.at("sqs missing").deny("QueueDoesNotExist");
     bench.at("sns forbidden").deny("AccessDenied");
 
-    let handled = bench.handle_records(&changes()).await;
+    let summary = bench.handle_records(&changes()).await;
     assert_eq!(
-        (handled.sent, handled.undeliverable, handled.retried),
+        (summary.sent, summary.undeliverable, summary.retried),
         (20, 40, 0)
     );
-    assert_eq!(handled.resume_at, None, "the shard goes on");
+    assert_eq!(summary.resume_at, None, "the shard goes on");
     let in_order = (0..5).flat_map(|device| (0..4).map(move |n| device + 5 * n + 1));
     let mut by_device = bench.at("sqs fine").json();
     by_device.sort_by_key(|body| body["key"].to_string());
@@ -75,8 +75,8 @@ async fn one_rejected_message_does_not_affect_its_batch() {
     bench
         .at("sqs a")
         .reply_to_key("device-3", SendReply::deny("InvalidMessageContents"));
-    let handled = bench.handle_records(&changes()).await;
-    assert_done(&handled, 16, 4);
+    let summary = bench.handle_records(&changes()).await;
+    assert_done(&summary, 16, 4);
     let keys = bench.fakes.undeliverable.json_at("/key");
     assert_eq!(keys, ["DS#device-3#DSR#main"; 4]);
 }
@@ -86,9 +86,9 @@ async fn a_record_that_does_not_decode_is_undeliverable_by_its_position() {
     let bench = Bench::new(&[to_queue("a")]);
     let mut records: Vec<Value> = changes().iter().map(Record::json).collect();
     records[7]["dynamodb"]["NewImage"]["reported"] = json!({ "M": { "n": { "N": "seven" } } });
-    let handled = bench.handle(&event(records)).await;
-    assert_eq!((handled.records, handled.matched), (20, 19));
-    assert_done(&handled, 19, 1);
+    let summary = bench.handle(&event(records)).await;
+    assert_eq!((summary.records, summary.matched), (20, 19));
+    assert_done(&summary, 19, 1);
     let undeliverable = bench.undeliverable();
     let reason = undeliverable[0]["reason"].as_str().unwrap();
     assert!(
@@ -109,9 +109,9 @@ async fn malformed_records_without_a_matching_registration_are_ignored() {
     ]);
     let mut record = Record::small("lamp", 1).json();
     record["dynamodb"]["NewImage"]["reported"] = json!({ "N": "seven" });
-    let handled = bench.handle(&event([record])).await;
+    let summary = bench.handle(&event([record])).await;
     assert_eq!(
-        (handled.records, handled.undeliverable, handled.resume_at),
+        (summary.records, summary.undeliverable, summary.resume_at),
         (1, 0, None)
     );
 }
@@ -124,8 +124,8 @@ async fn a_notification_too_large_even_without_its_parts_is_undeliverable() {
     let mut records = changes();
     let long = "long ".repeat(200);
     records[4].new.as_mut().unwrap()["clientToken"] = json!(long);
-    let handled = bench.handle_records(&records).await;
-    assert_done(&handled, 39, 1);
+    let summary = bench.handle_records(&records).await;
+    assert_done(&summary, 39, 1);
     assert_eq!(bench.at("sqs large").accepted().len(), 20);
     // Those after it arrive.
     let mut of_device = bench.at("sqs small").json();
@@ -158,8 +158,8 @@ async fn a_topic_that_cannot_be_made_is_undeliverable_with_the_notification() {
         Record::small(&long, 2),
         Record::small("fan", 3),
     ];
-    let handled = bench.handle_records(&records).await;
-    assert_done(&handled, 2, 2);
+    let summary = bench.handle_records(&records).await;
+    assert_done(&summary, 2, 2);
     let sent = bench.at("mqtt").accepted();
     let topics = sent.iter().map(|message| message.topic.as_deref());
     assert!(topics.eq([Some("changes/lamp"), Some("changes/fan")]));
@@ -184,10 +184,10 @@ async fn a_record_without_the_image_it_needs_is_undeliverable() {
     let lamp = |sequence| Record::small("lamp", sequence);
     let keys_only = without(&lamp(0), &["OldImage", "NewImage"]);
     let new_only = without(&lamp(1), &["OldImage"]);
-    let handled = bench
+    let summary = bench
         .handle(&event([keys_only, new_only, lamp(2).json()]))
         .await;
-    assert_done(&handled, 1, 2);
+    assert_done(&summary, 1, 2);
     for body in bench.undeliverable() {
         assert_eq!(body["reason"], "the record has no old image");
         assert_eq!(body["key"], "DS#lamp#DSR#main");
@@ -202,15 +202,15 @@ async fn failures_of_the_undeliverable_queue_are_reported_and_sent_the_next_time
         .reply_to_key("device-2", SendReply::deny("QueueDoesNotExist"));
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
     let records = changes();
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.sent, handled.undeliverable), (36, 0));
-    assert_eq!(handled.resume_at, Some(sequence_number(2)));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.sent, summary.undeliverable), (36, 0));
+    assert_eq!(summary.resume_at, Some(sequence_number(2)));
     let tried = bench.fakes.undeliverable.calls().remove(0).into_iter();
     let tried: Vec<String> = tried.map(|message| message.id).collect();
 
     bench.fakes.undeliverable.reply(|_| SendReply::Accept);
-    let handled = bench.handle_records(&records[2..]).await;
-    assert_eq!((handled.undeliverable, handled.resume_at), (4, None));
+    let summary = bench.handle_records(&records[2..]).await;
+    assert_eq!((summary.undeliverable, summary.resume_at), (4, None));
     // The same ids, however often.
     assert_eq!(bench.fakes.undeliverable.ids(), tried);
 }
@@ -220,9 +220,9 @@ async fn no_record_is_lost_if_the_undeliverable_queue_rejects_messages() {
     let bench = Bench::new(&[to_queue("missing"), to_queue("fine")]);
     bench.at("sqs missing").deny("QueueDoesNotExist");
     bench.fakes.undeliverable.deny("QueueDoesNotExist");
-    let handled = bench.handle_records(&changes()).await;
-    assert_eq!((handled.sent, handled.undeliverable), (20, 0));
-    assert_eq!(handled.resume_at, Some(sequence_number(0)));
+    let summary = bench.handle_records(&changes()).await;
+    assert_eq!((summary.sent, summary.undeliverable), (20, 0));
+    assert_eq!(summary.resume_at, Some(sequence_number(0)));
 }
 
 /// Lambda reads an empty identifier as a failure of the whole batch, as intended.
@@ -230,11 +230,11 @@ async fn no_record_is_lost_if_the_undeliverable_queue_rejects_messages() {
 async fn an_undeliverable_record_without_a_position_fails_the_batch_if_its_queue_fails() {
     let bench = Bench::new(&[to_queue("a")]);
     bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
-    let handled = bench
+    let summary = bench
         .handle(&event([json!({}), Record::small("lamp", 1).json()]))
         .await;
-    assert_eq!((handled.records, handled.sent), (2, 1));
-    assert_eq!(handled.resume_at.as_deref(), Some(""));
+    assert_eq!((summary.records, summary.sent), (2, 1));
+    assert_eq!(summary.resume_at.as_deref(), Some(""));
 }
 
 #[tokio::test]
@@ -248,13 +248,13 @@ async fn the_lowest_of_all_failures_is_reported() {
             .at("sqs slow")
             .reply_to_key(unsent, SendReply::Throttle);
         bench.fakes.undeliverable.reply(|_| SendReply::Throttle);
-        let handled = bench.handle_records(&changes()).await;
+        let summary = bench.handle_records(&changes()).await;
         assert_eq!(
-            handled.resume_at,
+            summary.resume_at,
             Some(sequence_number(1)),
             "{not_stored} {unsent}"
         );
-        assert_eq!(handled.sent, 32);
+        assert_eq!(summary.sent, 32);
     }
 }
 
@@ -265,10 +265,10 @@ async fn an_undeliverable_notification_that_is_too_large_keeps_its_position() {
     let bench = Bench::on(fakes, &[to_queue("missing")]);
     bench.at("sqs missing").deny("QueueDoesNotExist");
     let large = json!({ "text": "x".repeat(5000) });
-    let handled = bench
+    let summary = bench
         .handle_records(&[Record::reported("lamp", 9, json!({}), large)])
         .await;
-    assert_eq!((handled.undeliverable, handled.resume_at), (1, None));
+    assert_eq!((summary.undeliverable, summary.resume_at), (1, None));
     let undeliverable = &bench.undeliverable()[0];
     assert_eq!(undeliverable.get("notification"), None);
     assert_eq!(undeliverable["reason"], "QueueDoesNotExist");
@@ -293,8 +293,8 @@ async fn an_undeliverable_notification_that_its_queue_rejects_keeps_its_position
     let mut records = changes();
     let large = json!({ "text": "x".repeat(5000) });
     records[3] = Record::reported("device-3", 3, json!({}), large);
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.undeliverable, handled.resume_at), (20, None));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.undeliverable, summary.resume_at), (20, None));
     let undeliverable = bench.undeliverable();
     let short = undeliverable
         .iter()

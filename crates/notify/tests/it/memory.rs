@@ -169,21 +169,21 @@ fn memory_is_bounded_by_the_images() {
                 let deadline = clock.now().after(TIME);
                 let model = Model::default();
                 let listener = Listener::new(self::rules(), &Sinks, model, clock).unwrap();
-                let mut summary = None;
+                let mut resume_at = None;
 
                 let measured = allocation_counter::measure(|| {
-                    let handled = runtime.block_on(listener.handle(&event, deadline));
-                    summary = Some(handled.unwrap().resume_at);
+                    let summary = runtime.block_on(listener.handle(&event, deadline));
+                    resume_at = Some(summary.unwrap().resume_at);
                 });
-                assert_eq!(summary, Some(None), "{name} {sort}");
+                assert_eq!(resume_at, Some(None), "{name} {sort}");
                 let explained = allocation_counter::measure(|| drop(explain(&rules, &event)));
                 let limit = FACTOR * event.len() as u64;
                 let times = |peak: u64| peak as f64 / event.len() as f64;
                 if measured.bytes_max > limit || explained.bytes_max > limit {
-                    let (handled, explained) = (measured.bytes_max, explained.bytes_max);
-                    let (handled, explained) = (times(handled), times(explained));
+                    let (sent, explained) = (measured.bytes_max, explained.bytes_max);
+                    let (sent, explained) = (times(sent), times(explained));
                     beyond.push(format!(
-                        "{name} {sort}: {handled:.0} and {explained:.0} times"
+                        "{name} {sort}: {sent:.0} and {explained:.0} times"
                     ));
                 }
                 if measured.bytes_current > KEPT {

@@ -24,8 +24,8 @@ async fn undeliverable(
     bench
         .at(address)
         .reply(|_| SendReply::deny("QueueDoesNotExist"));
-    let handled = bench.handle_records(&[Record::small("lamp", 1)]).await;
-    assert_eq!((handled.sent, handled.undeliverable), (0, 1));
+    let summary = bench.handle_records(&[Record::small("lamp", 1)]).await;
+    assert_eq!((summary.sent, summary.undeliverable), (0, 1));
     // The bytes themselves: a value would sort the members.
     let body = bench.fakes.undeliverable.accepted()[0].body.clone();
     let tried = bench.at(address).calls()[0][0].clone();

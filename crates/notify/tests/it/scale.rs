@@ -34,8 +34,8 @@ async fn ten_thousand_registrations_find_their_changes() {
         })
         .chain([Record::small("house-0#room-1#lamp", 7)])
         .collect();
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.records, handled.matched, handled.sent), (8, 6, 6));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.records, summary.matched, summary.sent), (8, 6, 6));
     let got = |queue: u64| {
         bench
             .at(&format!("sqs queue-{queue}"))

@@ -96,9 +96,9 @@ async fn a_combined_item_is_notified_as_delta_and_documents() {
         new: Some(image(5, json!({"led": "on"}))),
         ..Record::new("DS#lamp", "DSC#light", 7)
     };
-    let handled = bench.handle_records(&[record]).await;
+    let summary = bench.handle_records(&[record]).await;
     assert_eq!(
-        (handled.matched, handled.sent, handled.undeliverable),
+        (summary.matched, summary.sent, summary.undeliverable),
         (1, 2, 0)
     );
     let at = |seconds: u64| json!({"timestamp": seconds});
@@ -149,8 +149,8 @@ async fn the_unchanged_document_of_a_shadow_is_read_once() {
             Some(json!({"led": "off"})),
         ),
     ];
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.sent, handled.resume_at), (3, None));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.sent, summary.resume_at), (3, None));
     let lamp = ShadowId::new("lamp").unwrap();
     assert_eq!(*documents.reads.lock().unwrap(), [(lamp, State::Reported)]);
     let notifications = notifications(&bench);
@@ -186,8 +186,8 @@ async fn two_records_of_one_write_are_notified_once() {
             Some(json!({"a": 2})),
         ),
     ];
-    let handled = bench.handle_records(&records).await;
-    assert_eq!((handled.sent, handled.records), (1, 2));
+    let summary = bench.handle_records(&records).await;
+    assert_eq!((summary.sent, summary.records), (1, 2));
     assert!(documents.reads.lock().unwrap().is_empty());
     let (topic, body) = notifications(&bench).remove(0);
     assert_eq!(topic, "shadow/lamp/update/documents");
@@ -242,8 +242,8 @@ async fn documents_of_the_event_are_preferred_to_the_table() {
 async fn a_deleted_shadow_is_not_notified_and_a_deleted_document_is() {
     let bench = Bench::new(&registrations()).with_reader(table(Ok(None)).reader());
     let gone = half("reported", 1, 10, Some(json!({"a": 1})), None);
-    let handled = bench.handle_records(std::slice::from_ref(&gone)).await;
-    assert_done(&handled, 0, 0);
+    let summary = bench.handle_records(std::slice::from_ref(&gone)).await;
+    assert_done(&summary, 0, 0);
     let bench = Bench::new(&registrations()).with_reader(table(held(r#"{"a":1}"#, 3)).reader());
     bench.handle_records(&[gone]).await;
     let notifications = notifications(&bench);
@@ -260,17 +260,17 @@ async fn unreadable_documents_are_retried_or_undeliverable() {
     ] {
         let bench = Bench::new(&registrations()).with_reader(table(Err(error)).reader());
         let records = [Record::small("other", 9), record.clone()];
-        let handled = bench.handle_records(&records).await;
-        assert!(handled.resume_at.is_some());
-        assert_eq!((handled.sent, handled.undeliverable), (0, 0));
+        let summary = bench.handle_records(&records).await;
+        assert!(summary.resume_at.is_some());
+        assert_eq!((summary.sent, summary.undeliverable), (0, 0));
     }
     let never = table(Err(StoreError::Invalid("no such table".into())));
     for bench in [
         Bench::new(&registrations()).with_reader(never.reader()),
         Bench::new(&registrations()),
     ] {
-        let handled = bench.handle_records(std::slice::from_ref(&record)).await;
-        assert_eq!((handled.resume_at, handled.undeliverable), (None, 2));
+        let summary = bench.handle_records(std::slice::from_ref(&record)).await;
+        assert_eq!((summary.resume_at, summary.undeliverable), (None, 2));
         assert_eq!(bench.undeliverable()[0]["registration"], "delta");
     }
 }

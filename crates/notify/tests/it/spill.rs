@@ -50,9 +50,9 @@ async fn a_failing_target_is_suspended_after_five_invocations() {
     let calls = bench.at("sqs sick").calls().len();
 
     // From now on healthy targets get every message once, and the failing one is left alone.
-    let handled = bench.handle_records(&records(6..12)).await;
-    assert_eq!((handled.resume_at, handled.spilled), (None, 6));
-    assert_eq!((handled.suspended, handled.retried), (1, 0));
+    let summary = bench.handle_records(&records(6..12)).await;
+    assert_eq!((summary.resume_at, summary.spilled), (None, 6));
+    assert_eq!((summary.suspended, summary.retried), (1, 0));
     assert_eq!(bench.at("sqs fine").json_at("/version").len(), 6);
     assert_eq!(bench.at("sqs sick").calls().len(), calls);
 }
@@ -84,9 +84,9 @@ async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing
     assert_eq!(versions, expected);
     assert_eq!(state(&bench), None);
     assert_eq!(bench.fakes.spill.suspensions.marks(), 0);
-    let handled = bench.handle_records(&records(10..12)).await;
+    let summary = bench.handle_records(&records(10..12)).await;
     assert_eq!(
-        (handled.sent, handled.spilled, handled.suspended),
+        (summary.sent, summary.spilled, summary.suspended),
         (4, 0, 0)
     );
 }
@@ -103,8 +103,8 @@ async fn while_one_key_waits_the_others_go_directly() {
     let drained = bench.drain().await;
     assert_eq!((drained.sent, drained.failed.len()), (2, 1));
     assert_eq!(state(&bench), Some(SuspensionState::Draining));
-    let handled = bench.handle_records(&records(3..6)).await;
-    assert_eq!((handled.spilled, handled.resume_at), (1, None));
+    let summary = bench.handle_records(&records(3..6)).await;
+    assert_eq!((summary.spilled, summary.resume_at), (1, None));
     assert_eq!(bench.at("sqs sick").accepted().len(), 4);
     bench.at("sqs sick").reply(|_| SendReply::Accept);
     assert_eq!(bench.drain().await.sent, 2);
@@ -204,9 +204,9 @@ async fn without_the_records_nothing_is_sent_and_nothing_is_lost() {
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.at("sqs fine").take_accepted();
     bench.fakes.spill.suspensions.fail(1000);
-    let handled = bench.handle_records(&records(3..6)).await;
+    let summary = bench.handle_records(&records(3..6)).await;
     assert_eq!(
-        (handled.sent, handled.resume_at),
+        (summary.sent, summary.resume_at),
         (0, Some(sequence_number(3)))
     );
     assert!(bench.at("sqs fine").accepted().is_empty());
@@ -220,8 +220,8 @@ async fn a_spill_queue_that_fails_holds_up_the_stream() {
     let bench = bench();
     suspend(&bench, &event_of(&records(0..3))).await;
     bench.fakes.spill.channel.reply(|_| SendReply::Throttle);
-    let handled = bench.handle_records(&records(3..6)).await;
-    assert_eq!(handled.resume_at, Some(sequence_number(3)));
+    let summary = bench.handle_records(&records(3..6)).await;
+    assert_eq!(summary.resume_at, Some(sequence_number(3)));
     bench.fakes.spill.channel.reply(|_| SendReply::Accept);
     assert_eq!(bench.handle_records(&records(3..6)).await.resume_at, None);
 }

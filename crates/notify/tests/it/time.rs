@@ -31,13 +31,13 @@ async fn an_outage_is_reported_and_leaves_time_for_undeliverable_notifications()
         .reply_to_key("device-7#", SendReply::Throttle);
     bench.at("sqs missing").deny("QueueDoesNotExist");
     let before = bench.clock.now();
-    let handled = bench.handle_records(&changes(100)).await;
-    assert_eq!(handled.resume_at, Some(sequence_number(7)));
-    assert_eq!((handled.sent, handled.undeliverable), (198, 100));
+    let summary = bench.handle_records(&changes(100)).await;
+    assert_eq!(summary.resume_at, Some(sequence_number(7)));
+    assert_eq!((summary.sent, summary.undeliverable), (198, 100));
     assert!(
-        handled.retried > 10,
+        summary.retried > 10,
         "tried again while there was time: {}",
-        handled.retried
+        summary.retried
     );
     let now = bench.clock.now();
     assert!(now < before.after(TIME), "in time");
@@ -50,8 +50,8 @@ async fn little_time_is_enough_when_nothing_fails() {
     for time in [Duration::from_secs(3), Duration::from_millis(300)] {
         let bench = Bench::new(&[to_queue("fine"), to_queue("missing")]);
         bench.at("sqs missing").deny("QueueDoesNotExist");
-        let handled = bench.handle_within(&event_of(&changes(100)), time).await;
-        let done = (handled.sent, handled.undeliverable, handled.resume_at);
+        let summary = bench.handle_within(&event_of(&changes(100)), time).await;
+        let done = (summary.sent, summary.undeliverable, summary.resume_at);
         assert_eq!(done, (100, 100, None), "{time:?}");
     }
 }
@@ -59,11 +59,11 @@ async fn little_time_is_enough_when_nothing_fails() {
 #[tokio::test]
 async fn without_time_the_whole_batch_fails() {
     let bench = Bench::new(&[to_queue("fine")]);
-    let handled = bench
+    let summary = bench
         .handle_within(&event_of(&changes(10)), Duration::ZERO)
         .await;
     assert_eq!(
-        (handled.sent, handled.resume_at),
+        (summary.sent, summary.resume_at),
         (0, Some(sequence_number(0)))
     );
 }
@@ -109,17 +109,17 @@ async fn an_unresponsive_queue_is_reported_in_time_and_delays_no_other() {
                 Listener::new(rules, &channels, Model::default(), Arc::new(clock)).unwrap();
             let started = Instant::now();
             let event = event_of(&changes(40));
-            let handled = listener.handle(&event, deadline);
+            let summary = listener.handle(&event, deadline);
             // Lambda would end the invocation here, with nothing reported.
-            let handled = tokio::time::timeout(TIME, handled)
+            let summary = tokio::time::timeout(TIME, summary)
                 .await
                 .expect("in time")
                 .unwrap();
             assert!(started.elapsed() > TIME / 2, "it was given its time");
             assert_eq!(channels.at("sqs fine").accepted().len(), 40);
-            assert_eq!(handled.sent, 40);
+            assert_eq!(summary.sent, 40);
             let lowest = if silent_undeliverable { 2 } else { 4 };
-            assert_eq!(handled.resume_at, Some(sequence_number(lowest)));
+            assert_eq!(summary.resume_at, Some(sequence_number(lowest)));
         }
     }
 }

@@ -27,8 +27,8 @@ fn compact(json: &str) -> String {
 /// Handles a captured event and expects its response.
 async fn check(bench: &Bench, operation: Operation, case: &str) {
     let event = file(&format!("{case}.event.json"));
-    let handled = bench.handle(operation, event.as_bytes()).await.unwrap();
-    assert_eq!((handled.code, handled.rejected), (None, false), "{case}");
+    let summary = bench.handle(operation, event.as_bytes()).await.unwrap();
+    assert_eq!((summary.code, summary.rejected), (None, false), "{case}");
     let expected = file(&format!("{case}.response.txt"));
     let (topic, payload) = expected.split_once("\n\n").unwrap();
     let expected = [(topic.to_owned(), compact(payload))];

@@ -90,8 +90,8 @@ async fn a_rejected_response_topic_gets_an_error_on_the_fallback_topic() {
     ] {
         bench.responses.reply_next([SendReply::deny("not allowed")]);
         let event = event5("request/query/lamp", payload, "response/mine");
-        let handled = bench.handle(Operation::Query, &event).await.unwrap();
-        assert_eq!(handled.code, Some("BadRequest"));
+        let summary = bench.handle(Operation::Query, &event).await.unwrap();
+        assert_eq!(summary.code, Some("BadRequest"));
         assert_eq!(
             bench.take_responses(),
             [(to.to_owned(), expected.to_owned())]

@@ -7,13 +7,13 @@ use crate::support::{Bench, event, event5};
 /// Returns topic and payload of the response.
 async fn response(operation: Operation, event: &[u8]) -> (String, String) {
     let bench = Bench::fresh().await;
-    let handled = bench.handle(operation, event).await.unwrap();
+    let summary = bench.handle(operation, event).await.unwrap();
     let mut responses = bench.take_responses();
     assert_eq!(responses.len(), 1, "{responses:?}");
     let (topic, payload) = responses.remove(0);
     let rejected = topic == format!("response/{}/rejected", operation.word());
-    assert_eq!(handled.rejected, rejected, "{topic}");
-    assert!(handled.code.is_some(), "{payload}");
+    assert_eq!(summary.rejected, rejected, "{topic}");
+    assert!(summary.code.is_some(), "{payload}");
     assert!(bench.endpoint.take_calls().is_empty());
     (topic, payload)
 }
@@ -96,8 +96,8 @@ async fn responses_to_private_tokens_reach_only_their_client() {
     }
     let bench = Bench::fresh().await;
     let own = event("request/list/lamp", br#"{"token":"c.1"}"#);
-    let handled = bench.handle(Operation::List, &own).await.unwrap();
-    assert_eq!((handled.code, handled.rejected), (None, false));
+    let summary = bench.handle(Operation::List, &own).await.unwrap();
+    assert_eq!((summary.code, summary.rejected), (None, false));
     assert_eq!(bench.take_responses()[0].0, "response/list/c.1");
 }
 

@@ -108,8 +108,8 @@ async fn another_things_shadow_is_forbidden_if_configured() {
     let payload = br#"{"state":{"desired":{"door":"open"}},"clientToken":"t"}"#;
     for client in ["lamp", "n/a", "Victim", "victim "] {
         let event = event("shadow/victim/update", client, payload);
-        let handled = requests.respond(&event, deadline).await.unwrap();
-        assert_eq!(handled.code, Some(403));
+        let summary = requests.respond(&event, deadline).await.unwrap();
+        assert_eq!(summary.code, Some(403));
         let [response] = <[_; 1]>::try_from(function.responses.take_accepted()).unwrap();
         let body: Value = serde_json::from_str(&response.body).unwrap();
         let expected = json!({"code": 403, "message": "Forbidden", "timestamp": 1_700_000_000, "clientToken": "t"});

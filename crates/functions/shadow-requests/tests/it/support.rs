@@ -74,8 +74,8 @@ impl<P: ShadowStore> Function<P> {
     pub(crate) async fn refuse(&self, topic: &str) -> HandlerError {
         let deadline = self.clock.now().after(Duration::from_secs(10));
         let event = event(topic, "lamp", b"");
-        let handled = self.requests.respond(&event, deadline).await;
-        let error = handled.unwrap_err();
+        let summary = self.requests.respond(&event, deadline).await;
+        let error = summary.unwrap_err();
         assert!(self.responses.accepted().is_empty());
         error
     }

@@ -147,9 +147,9 @@ impl Ours {
     pub(crate) fn handle(&self, event: &[u8]) -> BatchSummary {
         let deadline = SystemClock.now().after(Duration::from_secs(60));
         let handling = self.listener.handle(event, deadline);
-        let handled = self.runtime.block_on(handling).unwrap();
-        assert_eq!((handled.undeliverable, &handled.resume_at), (0, &None));
-        handled
+        let summary = self.runtime.block_on(handling).unwrap();
+        assert_eq!((summary.undeliverable, &summary.resume_at), (0, &None));
+        summary
     }
 
     /// Bytes of all messages accepted so far.

@@ -129,7 +129,7 @@ pub(crate) fn print() {
         let what = format!("{what}, cost per value of 5,000 / of 50");
         row(&what, [figure, String::new()], "<= 1.25", "1.0");
     }
-    let [planned, handled] =
+    let [planned, sent] =
         [false, true].map(|all| Shape::ALL.map(|(_, shape)| allocations(shape, all)));
     row(
         "allocations per record, warm, without sending",
@@ -139,7 +139,7 @@ pub(crate) fn print() {
     );
     row(
         "allocations per record, warm, with messages",
-        handled,
+        sent,
         "",
         "",
     );

@@ -35,10 +35,10 @@ fn time(seconds: i64) -> Timestamp {
 /// One write of a state.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A signal with a newer value; `heard` if it is a newer contact too.
-    Signal { value: i64, heard: bool },
+    /// A signal with a newer value; `seen` if it is a newer contact too.
+    Signal { value: i64, seen: bool },
     /// A signal that is only a newer contact.
-    Heard,
+    Seen,
     /// A sweep that finds the deadline passed.
     Silence,
     /// A change of the sensor's address.
@@ -47,8 +47,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..3_i64, prop::bool::weighted(0.8)).prop_map(|(value, heard)| Step::Signal { value, heard }),
-        1 => Just(Step::Heard),
+        4 => (0..3_i64, prop::bool::weighted(0.8)).prop_map(|(value, seen)| Step::Signal { value, seen }),
+        1 => Just(Step::Seen),
         2 => Just(Step::Silence),
         1 => Just(Step::Renamed),
     ]
@@ -58,17 +58,17 @@ fn step(old: &State, step: Step, now: i64) -> State {
     let mut new = old.clone();
     let first = old.value.is_none();
     match step {
-        Step::Signal { value, heard } => {
+        Step::Signal { value, seen } => {
             let value = Value::whole(value);
             new.changes += u64::from(old.value.as_ref() != Some(&value));
             new.value = Some(value);
             new.moment = ReadingTime::new(time(now), Sequence::Number(0)).ok();
-            if heard || first {
-                hear(&mut new, now);
+            if seen || first {
+                contact(&mut new, now);
             }
         }
-        Step::Heard if first => {}
-        Step::Heard => hear(&mut new, now),
+        Step::Seen if first => {}
+        Step::Seen => contact(&mut new, now),
         Step::Silence if old.is_awaited() => {
             new.connection = Connection::Lost;
             new.lost_at = Some(time(now));
@@ -80,7 +80,7 @@ fn step(old: &State, step: Step, now: i64) -> State {
     new
 }
 
-fn hear(state: &mut State, now: i64) {
+fn contact(state: &mut State, now: i64) {
     state.contacts += u64::from(!state.is_awaited());
     state.connection = Connection::Online;
     state.lost_at = None;
@@ -90,24 +90,24 @@ fn hear(state: &mut State, now: i64) {
 
 proptest! {
     #[test]
-    fn numbers_have_no_gap_and_losses_and_returns_take_turns(
+    fn numbers_have_no_gap_and_losses_and_returns_alternate(
         walk in prop::collection::vec(steps(), 1..60),
     ) {
         let mut state = fresh();
-        let mut told: Vec<SensorEvent> = SensorEvent::between(None, &state);
+        let mut events: Vec<SensorEvent> = SensorEvent::between(None, &state);
         for (now, next) in (1..).zip(walk) {
             let new = step(&state, next, now);
             let happened = SensorEvent::between(Some(&state), &new);
             prop_assert_eq!(new.sequence() - state.sequence(), happened.len() as u64);
-            told.extend(happened);
+            events.extend(happened);
             state = new;
         }
-        for (number, event) in (1..).zip(&told) {
+        for (number, event) in (1..).zip(&events) {
             prop_assert_eq!(event.sequence, number);
         }
         let mut lost = false;
         let mut value = None;
-        for event in &told {
+        for event in &events {
             match &event.detail {
                 EventDetail::ConnectionLost { .. } | EventDetail::ConnectionNeverSeen { .. } => {
                     prop_assert!(!lost);
@@ -143,7 +143,7 @@ fn a_sensor_registered_again_has_no_past() {
         &fresh(),
         Step::Signal {
             value: 1,
-            heard: true,
+            seen: true,
         },
         1,
     );
@@ -152,7 +152,7 @@ fn a_sensor_registered_again_has_no_past() {
         &fresh(),
         Step::Signal {
             value: 0,
-            heard: true,
+            seen: true,
         },
         2,
     );
@@ -165,7 +165,7 @@ fn ids_name_sensor_generation_and_number() {
         &fresh(),
         Step::Signal {
             value: 1,
-            heard: true,
+            seen: true,
         },
         1,
     );
@@ -173,11 +173,11 @@ fn ids_name_sensor_generation_and_number() {
         &old,
         Step::Signal {
             value: 0,
-            heard: true,
+            seen: true,
         },
         2,
     );
-    let told = SensorEvent::between(Some(&old), &new);
-    assert_eq!(told[0].id(), "lock/g/1");
-    assert_eq!(told[0].address.as_str(), "Main St 1");
+    let events = SensorEvent::between(Some(&old), &new);
+    assert_eq!(events[0].id(), "lock/g/1");
+    assert_eq!(events[0].address.as_str(), "Main St 1");
 }

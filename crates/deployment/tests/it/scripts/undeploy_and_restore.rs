@@ -1,0 +1,190 @@
+//! Removal of a deployment, restore of its tables, and take-over of what a deleted stack left.
+
+use super::sandbox::{Sandbox, bash_is_missing};
+
+#[test]
+fn undeploying_detaches_device_policies_and_shows_what_stays() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run("scripts/deploy --yes").succeeded();
+    sandbox
+        .state("attached", "")
+        .state("table-antumbra", "")
+        .state("table-antumbra-messages", "");
+    sandbox.state("queue-antumbra-inbound", "");
+    let refused = sandbox.run("echo n | scripts/undeploy antumbra");
+    assert!(
+        refused
+            .calls_of("aws cloudformation delete-stack")
+            .is_empty()
+    );
+    let run = sandbox.run("scripts/undeploy antumbra --yes").succeeded();
+    let changes: Vec<&String> = run
+        .calls
+        .iter()
+        .filter(|call| call.contains("detach") || call.contains("delete-stack"))
+        .collect();
+    assert_eq!(changes.len(), 5, "{changes:?}");
+    assert_eq!(
+        changes[0],
+        "aws iot detach-policy --policy-name policy-1 --target cert-1"
+    );
+    assert_eq!(
+        changes[4],
+        "aws cloudformation delete-stack --stack-name antumbra"
+    );
+    let stays = "table antumbra: 12 items, 2.000 GB, about $0.50 a month for storage and $0.40";
+    assert!(run.output.contains(stays), "{}", run.output);
+    assert!(
+        run.output.contains("queue antumbra-inbound: 3 messages"),
+        "{}",
+        run.output
+    );
+    assert!(sandbox.has("stack-antumbra-data") && sandbox.has("table-antumbra"));
+    let wrong = sandbox.run("echo prod | scripts/undeploy antumbra --delete-data");
+    assert!(
+        !wrong.succeeded && sandbox.has("table-antumbra"),
+        "{}",
+        wrong.output
+    );
+    sandbox
+        .run("echo antumbra | scripts/undeploy antumbra --delete-data")
+        .succeeded();
+    for gone in [
+        "stack-antumbra-data",
+        "table-antumbra",
+        "table-antumbra-messages",
+        "queue-antumbra-inbound",
+    ] {
+        assert!(!sandbox.has(gone), "{gone}");
+    }
+}
+
+#[test]
+fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run("scripts/deploy --yes").succeeded();
+    sandbox
+        .state("table-antumbra", "")
+        .state("table-antumbra-messages", "");
+    let time = "2026-11-17T08:00:00Z";
+    let run = sandbox
+        .run(&format!("scripts/restore antumbra --to {time} --yes"))
+        .succeeded();
+    let restored = run.calls_of("aws dynamodb restore-table-to-point-in-time");
+    assert_eq!(restored.len(), 2);
+    assert!(
+        restored[0].contains("--source-table-name antumbra --target-table-name antumbra-r20"),
+        "{restored:?}"
+    );
+    assert!(
+        restored
+            .iter()
+            .all(|call| call.ends_with(&format!("--restore-date-time {time}")))
+    );
+    for setting in [
+        "update-table",
+        "update-time-to-live",
+        "update-continuous-backups",
+    ] {
+        assert_eq!(
+            run.calls_of(&format!("aws dynamodb {setting} ")).len(),
+            2,
+            "{setting}"
+        );
+    }
+    let changes: Vec<&String> = run
+        .calls
+        .iter()
+        .filter(|call| call.contains("update-stack") || call.contains("create-change-set"))
+        .collect();
+    let expected = [
+        (
+            "--stack-name antumbra ",
+            "ParameterKey=TableStreamArn,ParameterValue=arn:aws:dynamodb",
+        ),
+        (
+            "--stack-name antumbra-data ",
+            "ParameterKey=Restore,ParameterValue=detach",
+        ),
+        ("--stack-name antumbra-data ", "--change-set-type IMPORT"),
+        (
+            "--stack-name antumbra-data ",
+            "ParameterKey=Restore,ParameterValue=off",
+        ),
+        (
+            "--stack-name antumbra ",
+            "ParameterKey=TableStreamArn,ParameterValue= ",
+        ),
+    ];
+    assert_eq!(changes.len(), expected.len(), "{changes:#?}");
+    for (change, (stack, part)) in changes.iter().zip(expected) {
+        assert!(
+            change.contains(stack) && format!("{change} ").contains(part),
+            "{change}"
+        );
+    }
+    // The versions of the functions get the new variables.
+    for change in [changes[0], changes[4]] {
+        assert!(
+            change.contains("ParameterKey=CodeHash,ParameterValue="),
+            "{change}"
+        );
+    }
+    // The next deployment keeps the restored tables.
+    let run = sandbox.run("scripts/deploy --yes").succeeded();
+    let suffix = run.parameter("antumbra", "TableSuffix").unwrap();
+    assert!(suffix.starts_with("-r20"), "{suffix}");
+    assert_eq!(run.parameter("antumbra-data", "TableSuffix"), Some(suffix));
+    assert_eq!(
+        run.parameter("antumbra-data", "Restore")
+            .as_deref()
+            .unwrap_or("off"),
+        "off"
+    );
+}
+
+#[test]
+fn what_a_deleted_data_stack_left_can_be_taken_over() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox
+        .state("table-antumbra", "")
+        .state("table-antumbra-messages", "");
+    let queues = antumbra_local::queues::definitions::QUEUES;
+    for queue in &queues[1..] {
+        sandbox.state(&format!("queue-{}", queue.name), "");
+    }
+    let missing = sandbox.run("scripts/restore antumbra --adopt --yes");
+    missing.refused(&format!("queue {}", queues[0].name));
+    sandbox.state(&format!("queue-{}", queues[0].name), "");
+    let run = sandbox
+        .run("scripts/restore antumbra --adopt --yes")
+        .succeeded();
+    let [import] = &run.calls_of("aws cloudformation create-change-set")[..] else {
+        panic!("{:?}", run.calls);
+    };
+    assert_eq!(
+        import
+            .matches("\"ResourceType\":\"AWS::SQS::Queue\"")
+            .count(),
+        queues.len()
+    );
+    assert_eq!(
+        import
+            .matches("\"ResourceType\":\"AWS::DynamoDB::Table\"")
+            .count(),
+        2
+    );
+    for queue in queues {
+        assert!(import.contains(&format!("/{}\"", queue.name)), "{import}");
+    }
+    sandbox.run("scripts/deploy --yes").succeeded();
+}
