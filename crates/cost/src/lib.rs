@@ -2,9 +2,6 @@
 //!
 //! `counts.json` is written by `scripts/write-costs`, which invokes the functions and counts. A test compares it.
 
-// Names say what the members are.
-#![allow(missing_docs)]
-
 mod bill;
 mod counts;
 mod estimate;

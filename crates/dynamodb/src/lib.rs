@@ -16,6 +16,8 @@
 //! The ports' documentation states the behaviour. Errors name the call and DynamoDB's code, never the
 //! content of an item.
 
+#![warn(missing_docs)]
+
 mod attempts;
 mod clients;
 mod deliveries;

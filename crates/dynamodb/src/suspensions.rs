@@ -35,7 +35,6 @@ struct Record {
     failures: u32,
     failed_at: EpochMilliseconds,
     version: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     ttl: Option<i64>,
 }
 

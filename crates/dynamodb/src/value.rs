@@ -68,9 +68,12 @@ pub(crate) fn corrupt(attribute: &str, reason: impl std::fmt::Display) -> StoreE
     StoreError::Unavailable(format!("a stored item's {attribute} is {reason}"))
 }
 
+/// Encodes a derived item. An attribute without a value is left out; serde would write a NULL.
 pub(crate) fn to_item<T: Serialize>(value: &T) -> Result<Item, StoreError> {
-    serde_dynamo::aws_sdk_dynamodb_1::to_item(value)
-        .map_err(|error| StoreError::Invalid(error.to_string()))
+    let item = serde_dynamo::aws_sdk_dynamodb_1::to_item(value);
+    let mut item: Item = item.map_err(|error| StoreError::Invalid(error.to_string()))?;
+    item.retain(|_, value| !value.is_null());
+    Ok(item)
 }
 
 /// Decodes a derived item; `what` names it in the error.

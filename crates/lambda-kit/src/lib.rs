@@ -9,8 +9,6 @@
 //! - [`batch`]: functions that process batches and report batch item failures
 //! - [`respond`]: functions that answer MQTT requests
 
-#![allow(missing_docs)]
-
 pub mod batch;
 pub mod certificates;
 pub mod config;

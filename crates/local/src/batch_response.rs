@@ -17,14 +17,12 @@ pub(crate) enum BatchResult {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BatchResponse {
-    #[serde(default)]
     batch_item_failures: Option<Vec<ItemFailure>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ItemFailure {
-    #[serde(default)]
     item_identifier: Option<String>,
 }
 

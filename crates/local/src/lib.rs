@@ -8,8 +8,6 @@
 //! Only [`stack`] knows the product's functions; to the other modules they are functions from event bytes to
 //! response bytes. Nothing here is meant for production.
 
-#![allow(missing_docs)]
-
 pub mod clients;
 pub mod dynamodb;
 pub mod function;

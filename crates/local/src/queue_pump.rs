@@ -161,13 +161,7 @@ impl Pump {
     async fn invoke(&self, messages: &[Message]) -> BatchResult {
         let function = &self.function;
         let ahead = self.source.clock.ahead();
-        let event = match event::invocation(&self.source.queue_arn, messages, ahead) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!(%error, "messages not serializable");
-                return BatchResult::Invalid;
-            }
-        };
+        let event = event::invocation(&self.source.queue_arn, messages, ahead);
         // A throttled invocation costs a receive, as on AWS.
         if self.source.unkind.throttles() {
             return BatchResult::Invalid;

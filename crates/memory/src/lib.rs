@@ -3,6 +3,8 @@
 //! [`MemoryShadows`] obeys the laws of [`ShadowStore`], including DynamoDB's limits, and passes the same
 //! contract suite. Its content ends with the process.
 
+#![warn(missing_docs)]
+
 mod list;
 
 use std::collections::BTreeMap;

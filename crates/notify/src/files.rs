@@ -8,6 +8,23 @@ use antumbra_registration::{LoadErrors, Registrations};
 /// The JSON Schema for editors. It is in the same directory and is not a registration.
 const SCHEMA: &str = "registration.schema.json";
 
+macro_rules! shipped {
+    ($($name:literal),+) => {
+        [$((
+            concat!($name, ".json"),
+            include_str!(concat!("../../../registrations/", $name, ".json")),
+        )),+]
+    };
+}
+
+/// Name and text of the registrations in the repository, which shadows over MQTT, the inbox and webhooks need.
+pub const SHIPPED: [(&str, &str); 4] = shipped![
+    "inbox-notifications",
+    "sensor-clients",
+    "shadow-delta",
+    "shadow-documents"
+];
+
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     #[error("{}: {source}", path.display())]

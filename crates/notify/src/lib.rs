@@ -9,8 +9,6 @@
 //! [`StoredNotification`] sends a notification again; [`redrive`] moves all kinds of failed messages back to
 //! their source; [`explain()`] states why a registration matches or not.
 
-#![allow(missing_docs)]
-
 mod deliveries;
 mod dispatch_list;
 mod explain;

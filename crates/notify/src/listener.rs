@@ -98,6 +98,10 @@ impl Listener {
         })
     }
 
+    pub(crate) fn registrations(&self) -> &Registrations {
+        &self.registrations
+    }
+
     /// Gives access to the stored documents. Without it, messages of both documents of a shadow are only possible in
     /// the combined layout.
     #[must_use]

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::redrive::{
     FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource, UpdateHandler,
@@ -248,7 +247,6 @@ async fn send(
 
 /// Sends notifications to the targets of their registrations, records of a stream to the listener, and makes updates.
 pub struct Resender {
-    pub registrations: Registrations,
     pub channels: Box<dyn ChannelFactory>,
     pub listener: Listener,
     pub records: Box<dyn RecordSource>,
@@ -259,7 +257,8 @@ pub struct Resender {
 impl Resender {
     async fn notification(&self, notification: &StoredNotification) -> Result<(), String> {
         let deadline = self.clock.now().after(TIMEOUT);
-        let sent = notification.send(&self.registrations, &*self.channels, deadline, &*self.clock);
+        let registrations = self.listener.registrations();
+        let sent = notification.send(registrations, &*self.channels, deadline, &*self.clock);
         sent.await.map_err(|error| error.to_string())
     }
 

@@ -33,90 +33,48 @@ pub struct AwsChannelFactory {
     sqs: aws_sdk_sqs::Client,
     sns: OnceLock<aws_sdk_sns::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
-    iot_endpoint: Option<String>,
-    topic_prefix: TopicPrefix,
-    clients: Option<DeliveryQueues>,
-    undeliverable: String,
-    queue_bytes: usize,
-    tenants: bool,
+    options: ChannelOptions,
 }
 
-struct DeliveryQueues {
-    links: Arc<dyn LinkedClients>,
-    deliveries: Arc<dyn NewDeliveries>,
-    ordered: String,
-    unordered: String,
+pub struct ChannelOptions {
+    /// Endpoint of AWS IoT; that of the SDK by default.
+    pub iot_endpoint: Option<String>,
+    /// Prefix of all MQTT topics.
+    pub topic_prefix: TopicPrefix,
+    /// Queue for undeliverable notifications.
+    pub undeliverable: String,
+    /// Maximum size of a message in a queue.
+    pub queue_bytes: usize,
+    /// Makes standard queues fair: see [`SqsChannel::with_tenants`].
+    pub tenants: bool,
+    /// Enables the target `clients`.
+    pub clients: Option<DeliveryQueues>,
+}
+
+/// Deliveries to linked clients are recorded and go to these two queues.
+pub struct DeliveryQueues {
+    pub links: Arc<dyn LinkedClients>,
+    pub deliveries: Arc<dyn NewDeliveries>,
+    pub ordered: String,
+    pub unordered: String,
 }
 
 impl AwsChannelFactory {
-    /// Publishes MQTT messages through `iot_endpoint`, by default the SDK's endpoint. `undeliverable` is the queue for
-    /// undeliverable notifications.
-    pub fn new(
-        sdk: &SdkConfig,
-        iot_endpoint: Option<&str>,
-        undeliverable: String,
-    ) -> AwsChannelFactory {
+    pub fn new(sdk: &SdkConfig, options: ChannelOptions) -> AwsChannelFactory {
         AwsChannelFactory {
             sdk: sdk.clone(),
             sqs: aws_sdk_sqs::Client::new(sdk),
             sns: OnceLock::new(),
             eventbridge: OnceLock::new(),
-            iot_endpoint: iot_endpoint.map(str::to_owned),
-            topic_prefix: TopicPrefix::default(),
-            clients: None,
-            undeliverable,
-            queue_bytes: sqs::BYTES,
-            tenants: false,
+            options,
         }
-    }
-
-    /// Sets the maximum size of a message in a queue.
-    #[must_use]
-    pub fn with_queue_bytes(self, queue_bytes: usize) -> AwsChannelFactory {
-        AwsChannelFactory {
-            queue_bytes,
-            ..self
-        }
-    }
-
-    /// Sets the prefix of all MQTT topics.
-    #[must_use]
-    pub fn with_topic_prefix(self, topic_prefix: TopicPrefix) -> AwsChannelFactory {
-        AwsChannelFactory {
-            topic_prefix,
-            ..self
-        }
-    }
-
-    /// Makes standard queues fair: see [`SqsChannel::with_tenants`].
-    #[must_use]
-    pub fn with_tenants(self, tenants: bool) -> AwsChannelFactory {
-        AwsChannelFactory { tenants, ..self }
-    }
-
-    /// Enables the target `clients`: deliveries to linked clients are recorded and go to these two queues.
-    #[must_use]
-    pub fn with_clients(
-        self,
-        links: Arc<dyn LinkedClients>,
-        deliveries: Arc<dyn NewDeliveries>,
-        ordered: String,
-        unordered: String,
-    ) -> AwsChannelFactory {
-        let clients = Some(DeliveryQueues {
-            links,
-            deliveries,
-            ordered,
-            unordered,
-        });
-        AwsChannelFactory { clients, ..self }
     }
 
     /// Opens a channel to a queue, with the options of this factory.
     pub fn queue(&self, queue: &str) -> Arc<dyn Channel> {
         let channel = SqsChannel::new(&self.sqs, queue)
-            .with_bytes(self.queue_bytes)
-            .with_tenants(self.tenants);
+            .with_bytes(self.options.queue_bytes)
+            .with_tenants(self.options.tenants);
         Arc::new(channel)
     }
 }
@@ -133,7 +91,7 @@ impl ChannelFactory for AwsChannelFactory {
     }
 
     fn clients(&self) -> Option<ClientsRoute> {
-        let clients = self.clients.as_ref()?;
+        let clients = self.options.clients.as_ref()?;
         Some(ClientsRoute {
             links: Arc::clone(&clients.links),
             deliveries: Arc::clone(&clients.deliveries),
@@ -145,7 +103,7 @@ impl ChannelFactory for AwsChannelFactory {
     }
 
     fn undeliverable(&self) -> Arc<dyn Channel> {
-        self.queue(&self.undeliverable)
+        self.queue(&self.options.undeliverable)
     }
 }
 

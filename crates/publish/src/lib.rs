@@ -9,8 +9,6 @@
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing reads the environment.
 
-#![allow(missing_docs)]
-
 pub mod channels;
 mod classify;
 mod failed_queue;
@@ -21,7 +19,10 @@ pub use channels::eventbridge::EventBridgeChannel;
 pub use channels::iot::IotChannel;
 pub use channels::sns::SnsChannel;
 pub use channels::sqs::SqsChannel;
-pub use channels::{AwsChannelFactory, deduplication_id, eventbridge, group_id, iot, sns, sqs};
+pub use channels::{
+    AwsChannelFactory, ChannelOptions, DeliveryQueues, deduplication_id, eventbridge, group_id,
+    iot, sns, sqs,
+};
 pub use failed_queue::{SqsFailedQueue, queue_error, queue_url};
 pub use visibility::SqsVisibility;
 pub use webhook::WebhookSender;

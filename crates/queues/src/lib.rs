@@ -8,8 +8,6 @@
 //! receive counts, delays and deduplication ids. Not emulated: access policies, encryption, subscriptions
 //! other than SQS, delivery retries of a topic, signatures of notifications.
 
-#![allow(missing_docs)]
-
 mod error;
 mod journal;
 pub mod queue;

@@ -60,10 +60,10 @@ impl Default for Attributes {
 pub struct AttributeValue {
     /// `String`, `Number` or `Binary`, with an optional label after a dot.
     pub data_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub string_value: Option<String>,
     /// The value of a `Binary`, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub binary_value: Option<String>,
 }
 
@@ -88,21 +88,21 @@ pub struct Message {
     pub body: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, AttributeValue>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplication_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_header: Option<String>,
     pub sent_ms: u64,
     /// The time from which the message can be received.
     pub visible_ms: u64,
     #[serde(default)]
     pub receives: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_receive_ms: Option<u64>,
     /// Name of the queue this message is a dead letter of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter_source: Option<String>,
 }
 

@@ -8,9 +8,9 @@ mod publication;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use antumbra_registration::Pattern;
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::queue::{NewMessage, is_name};
@@ -420,13 +420,12 @@ fn no_subscription() -> ApiError {
 }
 
 fn check_filter_policy(attributes: &BTreeMap<String, String>) -> Result<(), ApiError> {
-    let is_object =
-        |text: &String| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
-    match attributes.get("FilterPolicy") {
-        Some(policy) if !policy.is_empty() && !is_object(policy) => {
-            Err(ApiError::parameter("FilterPolicy: failed to parse JSON"))
-        }
-        _ => Ok(()),
+    match attributes.get("FilterPolicy").map(String::as_str) {
+        None | Some("" | "{}") => Ok(()),
+        Some(policy) => match policy.parse::<Pattern>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ApiError::parameter(format!("FilterPolicy: {error}"))),
+        },
     }
 }
 

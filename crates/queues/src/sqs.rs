@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::service::Queues;
+use messages::OnQueue;
 
 /// Prefix of the header `x-amz-target`.
 pub const TARGET: &str = "AmazonSQS.";
@@ -57,19 +58,36 @@ impl Queues {
             "ListDeadLetterSourceQueues" => respond(self.list_sources(&read(body)?)),
             "StartMessageMoveTask" => respond(self.start_move(&read(body)?)),
             "ListMessageMoveTasks" => Ok(json!({ "Results": [] })),
-            "SendMessage" => respond(self.send_message(read(body)?)),
+            "SendMessage" => one(body, |queue, fields| self.send_one(queue, fields)),
             "SendMessageBatch" => respond(self.send_batch(read(body)?)),
             "ReceiveMessage" => respond(self.receive_messages(read(body)?).await),
-            "DeleteMessage" => respond(self.delete_message(&read(body)?)),
-            "DeleteMessageBatch" => respond(self.delete_batch(read(body)?)),
-            "ChangeMessageVisibility" => respond(self.change_message_visibility(&read(body)?)),
-            "ChangeMessageVisibilityBatch" => respond(self.change_visibilities(read(body)?)),
+            "DeleteMessage" => one(body, |queue, fields| self.delete_one(queue, fields)),
+            "DeleteMessageBatch" => respond(
+                self.serve_each(read(body)?, |queue, fields| self.delete_one(queue, fields)),
+            ),
+            "ChangeMessageVisibility" => {
+                one(body, |queue, fields| self.set_visibility(queue, fields))
+            }
+            "ChangeMessageVisibilityBatch" => {
+                respond(self.serve_each(read(body)?, |queue, fields| {
+                    self.set_visibility(queue, fields)
+                }))
+            }
             other => {
                 let text = format!("the local SQS does not support {other}");
                 Err(ApiError::new("UnsupportedOperation", text))
             }
         }
     }
+}
+
+/// Serves the message of a request.
+fn one<T: DeserializeOwned, R: Serialize>(
+    body: &[u8],
+    serve: impl FnOnce(&str, T) -> Result<R, ApiError>,
+) -> Result<Value, ApiError> {
+    let request: OnQueue<T> = read(body)?;
+    respond(serve(queue_name(&request.queue_url)?, request.fields))
 }
 
 fn respond<T: Serialize>(result: Result<T, ApiError>) -> Result<Value, ApiError> {

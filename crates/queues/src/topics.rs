@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use antumbra_registration::Pattern;
+use antumbra_shadow::Document;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +22,7 @@ pub(crate) struct Topic {
     pub(crate) tags: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Subscription {
     pub(crate) topic_arn: String,
     pub(crate) protocol: String,
@@ -44,21 +46,21 @@ impl Subscription {
         attributes: &BTreeMap<String, AttributeValue>,
     ) -> bool {
         let policy = self.attributes.get("FilterPolicy");
-        let Some(policy) = policy.and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+        // An empty policy accepts everything.
+        let Some(policy) = policy.and_then(|policy| policy.parse::<Pattern>().ok()) else {
             return true;
         };
         let scope = self.attributes.get("FilterPolicyScope");
-        match scope.map(String::as_str) {
-            Some("MessageBody") => {
-                serde_json::from_str(body).is_ok_and(|body| matches(&policy, &body))
-            }
-            _ => matches(&policy, &attribute_object(attributes)),
-        }
+        let message = match scope.map(String::as_str) {
+            Some("MessageBody") => Document::parse(body),
+            _ => Document::from_value(&attribute_object(attributes)),
+        };
+        message.is_ok_and(|message| policy.matches_document(&message))
     }
 }
 
 /// Message attributes as the object that a filter policy describes.
-fn attribute_object(attributes: &BTreeMap<String, AttributeValue>) -> Value {
+fn attribute_object(attributes: &BTreeMap<String, AttributeValue>) -> BTreeMap<&str, Value> {
     let value = |attribute: &AttributeValue| {
         let text = attribute.string_value.clone().unwrap_or_default();
         match attribute.data_type.as_str() {
@@ -66,80 +68,10 @@ fn attribute_object(attributes: &BTreeMap<String, AttributeValue>) -> Value {
             _ => Value::String(text),
         }
     };
-    let members = attributes
-        .iter()
-        .map(|(name, attribute)| (name.clone(), value(attribute)));
-    Value::Object(members.collect())
-}
-
-/// Returns `true` if every member of the policy matches.
-fn matches(policy: &Value, message: &Value) -> bool {
-    let Value::Object(members) = policy else {
-        return false;
-    };
-    members.iter().all(|(name, wanted)| {
-        let found = message.get(name);
-        match wanted {
-            Value::Array(conditions) => conditions.iter().any(|condition| meets(condition, found)),
-            nested => found.is_some_and(|found| matches(nested, found)),
-        }
-    })
-}
-
-fn meets(condition: &Value, found: Option<&Value>) -> bool {
-    if let Some(exists) = condition.get("exists").and_then(Value::as_bool) {
-        return exists == found.is_some();
-    }
-    match found {
-        None => false,
-        Some(Value::Array(values)) => values.iter().any(|value| meets_value(condition, value)),
-        Some(value) => meets_value(condition, value),
-    }
-}
-
-fn meets_value(condition: &Value, value: &Value) -> bool {
-    let Value::Object(operator) = condition else {
-        return condition == value
-            || matches!((condition.as_f64(), value.as_f64()), (Some(a), Some(b)) if a == b);
-    };
-    let Some((operator, operand)) = operator.iter().next() else {
-        return false;
-    };
-    let texts = || Some((value.as_str()?, operand.as_str()?));
-    match operator.as_str() {
-        "prefix" => texts().is_some_and(|(value, prefix)| value.starts_with(prefix)),
-        "suffix" => texts().is_some_and(|(value, suffix)| value.ends_with(suffix)),
-        "equals-ignore-case" => {
-            texts().is_some_and(|(value, text)| value.eq_ignore_ascii_case(text))
-        }
-        "anything-but" => match operand {
-            Value::Array(values) => !values.iter().any(|operand| meets_value(operand, value)),
-            operand => !meets_value(operand, value),
-        },
-        "numeric" => value.as_f64().is_some_and(|value| in_range(operand, value)),
-        _ => false,
-    }
-}
-
-/// Returns `true` if a number meets pairs of comparison and bound, such as `[">=", 0, "<", 10]`.
-fn in_range(bounds: &Value, value: f64) -> bool {
-    let bounds = bounds.as_array().map(Vec::as_slice).unwrap_or_default();
-    bounds.chunks(2).all(|pair| {
-        let [comparison, bound] = pair else {
-            return false;
-        };
-        let Some(bound) = bound.as_f64() else {
-            return false;
-        };
-        match comparison.as_str() {
-            Some("=") => value == bound,
-            Some("<") => value < bound,
-            Some("<=") => value <= bound,
-            Some(">") => value > bound,
-            Some(">=") => value >= bound,
-            _ => false,
-        }
-    })
+    let members = attributes.iter();
+    members
+        .map(|(name, attribute)| (name.as_str(), value(attribute)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -173,7 +105,18 @@ mod tests {
             (json!({"in": {"y": [1]}}), false),
         ];
         for (policy, expected) in cases {
-            assert_eq!(matches(&policy, &message), expected, "{policy}");
+            let attributes = [
+                ("FilterPolicyScope", "MessageBody".to_owned()),
+                ("FilterPolicy", policy.to_string()),
+            ];
+            let subscription = Subscription {
+                attributes: attributes
+                    .map(|(name, text)| (name.to_owned(), text))
+                    .into(),
+                ..Subscription::default()
+            };
+            let accepts = subscription.accepts(&message.to_string(), &BTreeMap::new());
+            assert_eq!(accepts, expected, "{policy}");
         }
     }
 }

@@ -2,7 +2,6 @@
 
 /// The parts of an ARN `arn:partition:service:region:account:resource`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Arn<'a> {
     pub region: &'a str,
     pub account: &'a str,
@@ -39,7 +38,6 @@ impl<'a> Arn<'a> {
 
 /// An SQS queue, by its name, URL or ARN.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Queue {
     Name(String),
     Url(String),

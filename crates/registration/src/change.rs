@@ -7,40 +7,21 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::LazyLock;
 
-use antumbra_shadow::{AcknowledgedNodes, Diff, DiffBuffer, Document, Model, State, View, diff};
+use antumbra_shadow::{
+    AcknowledgedNodes, Diff, DiffBuffer, Document, Model, State, View, diff, word_enum,
+};
 
-/// The operation on the item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Operation {
-    Insert,
-    Modify,
-    Remove,
-}
-
-impl Operation {
-    /// All operations.
-    pub const ALL: [Operation; 3] = [Operation::Insert, Operation::Modify, Operation::Remove];
-
-    /// The word in registrations and notifications.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Insert => "insert",
-            Operation::Modify => "modify",
-            Operation::Remove => "remove",
-        }
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+word_enum! {
+    /// The operation on the item, by its word in registrations and notifications.
+    pub enum Operation as "operation" {
+        Insert = "insert",
+        Modify = "modify",
+        Remove = "remove",
     }
 }
 
 /// The shadow document that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShadowRef<'a> {
     pub id: &'a str,
     pub name: &'a str,
@@ -49,7 +30,6 @@ pub struct ShadowRef<'a> {
 
 /// The key attributes of an item: name and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct KeyAttributes<'a> {
     pub partition: Option<(&'a str, &'a str)>,
     pub sort: Option<(&'a str, &'a str)>,
@@ -71,7 +51,6 @@ impl<'a> KeyAttributes<'a> {
 
 /// One change of one item.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Change<'a> {
     /// The item's key, `PK#SK`.
     pub key: &'a str,

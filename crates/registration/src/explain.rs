@@ -9,7 +9,6 @@ use crate::registrations::{RegistrationId, Registrations};
 
 /// The verdict of one registration on a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Explanation {
     pub id: RegistrationId,
     /// The first condition that does not hold, with the actual value; `None` if the registration matches.

@@ -1,28 +1,24 @@
 //! The form of a registration's messages.
 
-/// The form of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Form {
-    /// A description of the change, with the parts that `send` selects.
-    #[default]
-    Notification,
-    /// The item's key attributes and nothing else, partition key first.
-    Key,
-    /// The delta of a shadow in the format of AWS IoT Device Shadow; no message if there is none.
-    ShadowDelta,
-    /// Both documents of a shadow, before and after, in the format of AWS IoT Device Shadow.
-    ShadowDocuments,
+use antumbra_shadow::word_enum;
+
+word_enum! {
+    /// The form of a message.
+    #[derive(Default)]
+    pub enum Form as "form" {
+        /// A description of the change, with the parts that `send` selects.
+        #[default]
+        Notification = "notification",
+        /// The item's key attributes and nothing else, partition key first.
+        Key = "key",
+        /// The delta of a shadow in the format of AWS IoT Device Shadow; no message if there is none.
+        ShadowDelta = "shadow-delta",
+        /// Both documents of a shadow, before and after, in the format of AWS IoT Device Shadow.
+        ShadowDocuments = "shadow-documents",
+    }
 }
 
 impl Form {
-    /// All forms, with their words in registrations.
-    pub const ALL: [(&'static str, Form); 4] = [
-        ("notification", Form::Notification),
-        ("key", Form::Key),
-        ("shadow-delta", Form::ShadowDelta),
-        ("shadow-documents", Form::ShadowDocuments),
-    ];
-
     /// Returns `true` if `send` selects its parts. The other forms are always complete.
     pub fn has_parts(self) -> bool {
         self == Form::Notification

@@ -5,9 +5,7 @@
 
 pub(crate) mod paths;
 
-use std::fmt;
-
-use antumbra_shadow::{Diff, Leaf as DiffLeaf, Part, Pointer, View};
+use antumbra_shadow::{Diff, Leaf as DiffLeaf, Part, Pointer, View, word_enum};
 
 use crate::change::Change;
 use crate::pattern::{Pattern, shortened};
@@ -37,32 +35,21 @@ struct ValuePattern {
     text: Box<str>,
 }
 
-/// The kind of a leaf's change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeafChange {
-    /// The leaf is new.
-    Added,
-    /// The leaf has another value, or another time.
-    Updated,
-    /// The leaf is gone, and was not acknowledged.
-    Removed,
-    /// The leaf is no longer desired because it is reported.
-    Acknowledged,
+word_enum! {
+    /// The kind of a leaf's change, by its word in registrations and notifications.
+    pub enum LeafChange as "kind of change" {
+        /// The leaf is new.
+        Added = "added",
+        /// The leaf has another value, or another time.
+        Updated = "updated",
+        /// The leaf is gone, and was not acknowledged.
+        Removed = "removed",
+        /// The leaf is no longer desired because it is reported.
+        Acknowledged = "acknowledged",
+    }
 }
 
 impl LeafChange {
-    const ALL: [(&'static str, LeafChange); 4] = [
-        ("added", LeafChange::Added),
-        ("updated", LeafChange::Updated),
-        ("removed", LeafChange::Removed),
-        ("acknowledged", LeafChange::Acknowledged),
-    ];
-
-    /// The word in registrations and notifications.
-    pub fn as_str(self) -> &'static str {
-        LeafChange::ALL[self as usize].0
-    }
-
     fn of(leaf: &DiffLeaf<'_, '_>, change: &Change<'_>) -> LeafChange {
         match (leaf.part, leaf.old, change.acknowledged) {
             (Part::Added, ..) => LeafChange::Added,
@@ -72,12 +59,6 @@ impl LeafChange {
             }
             _ => LeafChange::Removed,
         }
-    }
-}
-
-impl fmt::Display for LeafChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -98,7 +79,6 @@ impl LeafChanges {
 
 /// A leaf that a condition matched.
 #[derive(Clone, Copy)]
-#[allow(missing_docs)]
 pub struct MatchedLeaf<'d, 'a> {
     pub pointer: Pointer<'d, 'a>,
     pub change: LeafChange,
@@ -120,8 +100,8 @@ impl Leaf {
                 .map_err(|reason| fields.problem_at("path", reason))
                 .ok()
         });
-        let changes = fields.choices("change", &LeafChange::ALL);
-        let all = || LeafChange::ALL.map(|(_, change)| change).to_vec();
+        let changes = fields.choices("change", LeafChange::WORDS);
+        let all = || LeafChange::ALL.to_vec();
         let changes = LeafChanges::new(changes.unwrap_or_else(all));
         let old = fields.below("old", ValuePattern::read);
         let new = fields.below("new", ValuePattern::read);

@@ -20,11 +20,13 @@ pub(crate) mod root;
 pub(crate) mod shared;
 pub(crate) mod test;
 
-use antumbra_shadow::{Kind, View};
+use std::str::FromStr;
+
+use antumbra_shadow::{Document, Kind, View};
 
 use crate::change::Change;
 use crate::limits::{PATTERN_ALTERNATIVES, PATTERN_CONDITIONS};
-use crate::problem::{Place, Problems};
+use crate::problem::{LoadErrors, Place, Problems};
 use alternative::{Alternative, Field};
 pub(crate) use explain::shortened;
 use parse::{Condition, Conditions, Reader};
@@ -92,6 +94,11 @@ impl Pattern {
             .any(|alternative| alternative.matches_value(value))
     }
 
+    /// Returns `true` if a document matches a pattern that was parsed from a text.
+    pub fn matches_document(&self, document: &Document) -> bool {
+        self.matches_value(Some(document.view()))
+    }
+
     /// Returns `true` if it has conditions on the diff.
     pub fn needs_diff(&self) -> bool {
         self.alternatives.iter().any(Alternative::needs_diff)
@@ -99,6 +106,27 @@ impl Pattern {
 
     pub(crate) fn alternatives(&self) -> &[Alternative] {
         &self.alternatives
+    }
+}
+
+/// Parses a pattern of one document, such as a filter policy of SNS.
+impl FromStr for Pattern {
+    type Err = LoadErrors;
+
+    fn from_str(json: &str) -> Result<Pattern, LoadErrors> {
+        let mut found = Vec::new();
+        let mut problems = Problems {
+            file: "pattern",
+            found: &mut found,
+        };
+        let pattern = match Document::parse(json) {
+            Ok(document) => Pattern::read_value(document.view(), &Place::ROOT, &mut problems),
+            Err(error) => {
+                problems.add(&Place::ROOT, error.to_string());
+                None
+            }
+        };
+        pattern.ok_or(LoadErrors { problems: found })
     }
 }
 

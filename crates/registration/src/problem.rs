@@ -4,7 +4,6 @@ use std::fmt;
 
 /// One problem of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Problem {
     pub file: String,
     /// The location as a JSON Pointer; empty for the whole file.

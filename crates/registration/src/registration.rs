@@ -17,7 +17,6 @@ use crate::target::Target;
 
 /// A rule: which changes are sent, with which content, to which target.
 #[derive(Debug, Clone)]
-#[allow(missing_docs)]
 pub struct Registration {
     pub file: Box<str>,
     /// The name, unique among all registrations: letters, digits, `-`, `_` and `.`.
@@ -54,7 +53,6 @@ pub struct On {
 
 /// The kind of difference that a change must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum Changes {
     Value,
     #[default]
@@ -82,13 +80,12 @@ impl Operations {
 
 impl Default for Operations {
     fn default() -> Operations {
-        Operations::new(&Operation::ALL)
+        Operations::new(Operation::ALL)
     }
 }
 
 /// The parts of a change that a notification contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Parts {
     pub old: bool,
     pub new: bool,
@@ -174,7 +171,7 @@ impl Registration {
         let description = fields.plain("description");
         let enabled = fields.bool("enabled").unwrap_or(true);
         let (on, key) = fields.below("on", On::read).unwrap_or_default();
-        let form = fields.choice("as", &Form::ALL).unwrap_or_default();
+        let form = fields.choice("as", Form::WORDS).unwrap_or_default();
         if !form.has_parts() && fields.get("send").is_some() {
             fields.problem_at(
                 "send",
@@ -233,9 +230,8 @@ impl On {
             ("both", None),
         ];
         let state = fields.choice("state", &states).flatten();
-        let words = Operation::ALL.map(|operation| (operation.as_str(), operation));
         let operations = fields
-            .choices("operations", &words)
+            .choices("operations", Operation::WORDS)
             .map(|list| Operations::new(&list))
             .unwrap_or_default();
         let changes = fields

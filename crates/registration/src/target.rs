@@ -49,7 +49,6 @@ pub trait TargetKind {
 
 /// Options of a message that only some kinds of target have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct MessageOptions<'t> {
     pub delay_seconds: Option<u32>,
     pub subject: Option<&'t str>,

@@ -110,7 +110,6 @@ pub struct TopicTemplate {
 
 /// The reason why a change has no topic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum TopicError {
     #[error("the topic needs the {placeholder} of a shadow, and the item is not a shadow")]
     NotAShadow { placeholder: &'static str },

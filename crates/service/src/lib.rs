@@ -3,8 +3,6 @@
 //! One module per noun. A port is a small trait whose documentation states the law every
 //! implementation keeps; adapters implement ports, functions wire them.
 
-#![allow(missing_docs)]
-
 pub mod api;
 pub mod backoff;
 pub mod clients;
@@ -23,4 +21,3 @@ pub mod sensors;
 pub mod shadows;
 pub mod store;
 pub mod text;
-mod words;

@@ -44,7 +44,6 @@ pub enum ErrorClass {
 
 /// Error of a call to a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum StoreError {
     #[error("not found")]
     NotFound,

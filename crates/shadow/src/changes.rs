@@ -1,7 +1,5 @@
 //! The verdict of a merge on each leaf, as the writer gets it back.
 
-use std::fmt;
-
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -9,26 +7,28 @@ use crate::merge::Input;
 use crate::model::Model;
 use crate::tape::View;
 use crate::timestamp::Timestamp;
+use crate::word_enum;
 
-/// The result of a merge for one leaf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// It was not there before.
-    Added,
-    /// The sent value replaced the stored one.
-    Updated,
-    /// It was removed.
-    Removed,
-    /// Kept: the sent value was measured earlier.
-    Stale,
-    /// Kept: the sent value was measured at the same instant.
-    Equal,
-    /// Kept: the sent value is the same.
-    Same,
-    /// Kept: nothing was sent for it.
-    Unsent,
-    /// Kept: the sent time lies too far in the future.
-    Future,
+word_enum! {
+    /// The result of a merge for one leaf.
+    pub enum Verdict as "verdict" {
+        /// It was not there before.
+        Added = "added",
+        /// The sent value replaced the stored one.
+        Updated = "updated",
+        /// It was removed.
+        Removed = "removed",
+        /// Kept: the sent value was measured earlier.
+        Stale = "kept: stale",
+        /// Kept: the sent value was measured at the same instant.
+        Equal = "kept: equal",
+        /// Kept: the sent value is the same.
+        Same = "kept: same",
+        /// Kept: nothing was sent for it.
+        Unsent = "kept: unsent",
+        /// Kept: the sent time lies too far in the future.
+        Future = "kept: future",
+    }
 }
 
 impl Verdict {
@@ -36,50 +36,15 @@ impl Verdict {
     pub fn is_change(self) -> bool {
         matches!(self, Verdict::Added | Verdict::Updated | Verdict::Removed)
     }
-
-    /// The verdict as writers get it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Added => "added",
-            Verdict::Updated => "updated",
-            Verdict::Removed => "removed",
-            Verdict::Stale => "kept: stale",
-            Verdict::Equal => "kept: equal",
-            Verdict::Same => "kept: same",
-            Verdict::Unsent => "kept: unsent",
-            Verdict::Future => "kept: future",
-        }
-    }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A remark for the writer beside the verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Note {
-    /// This member would make its object a timestamped value, but is not a time.
-    NotATimestamp,
-    /// A `null` was sent, which deletes nothing in this mode.
-    NullKept,
-}
-
-impl Note {
-    /// The note as writers get it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Note::NotATimestamp => "not a timestamp",
-            Note::NullKept => "null kept",
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+word_enum! {
+    /// A remark for the writer beside the verdict.
+    pub enum Note as "note" {
+        /// This member would make its object a timestamped value, but is not a time.
+        NotATimestamp = "not a timestamp",
+        /// A `null` was sent, which deletes nothing in this mode.
+        NullKept = "null kept",
     }
 }
 

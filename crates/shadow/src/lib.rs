@@ -10,6 +10,8 @@
 //! - [`LeafTimes`]: when each leaf took its present value
 //! - [`limits`]: all limits
 
+#![warn(missing_docs)]
+
 mod acknowledge;
 mod acknowledged_leaves;
 mod apply;
@@ -32,6 +34,7 @@ pub mod tape;
 pub mod text;
 mod times;
 pub mod timestamp;
+mod words;
 
 pub use acknowledge::{Acknowledged, Acknowledgements, acknowledge, delta};
 pub use acknowledged_leaves::{AcknowledgedLeaves, AcknowledgedNodes};
@@ -39,7 +42,7 @@ pub use apply::{ApplyError, apply};
 pub use changes::{Change, Changes, Note, Verdict};
 pub use diff::{Container, Diff, DiffBuffer, Leaf, Part, Pointer, Token, diff};
 pub use document::{Document, DocumentError};
-pub use merge::{Merged, Mode, UnknownMode, merge, merge_in_order};
+pub use merge::{Merged, Mode, merge, merge_in_order};
 pub use model::{Arrays, Model};
 pub use state::State;
 pub use tape::{Kind, View};

@@ -11,8 +11,6 @@ mod values;
 mod walk;
 
 use std::cmp::Ordering;
-use std::fmt;
-use std::str::FromStr;
 
 use crate::build::Builder;
 use crate::changes::{Change, Changes, Note, Verdict};
@@ -24,40 +22,19 @@ use crate::pairs::all_twins;
 use crate::tape::{Kind, View};
 use crate::times::LeafTimes;
 use crate::timestamp::Timestamp;
+use crate::word_enum;
 
-/// Rule for values that only one side has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Mode {
-    /// The sender adds and updates, and cannot delete.
-    #[default]
-    ServerIsMaster,
-    /// Values that the sender leaves out are removed.
-    ClientIsMaster,
-    /// Values that the sender leaves out are kept; `null` deletes.
-    Patch,
-}
-
-/// The text is not the name of a merge mode.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown merge mode {0:?}: one of ServerIsMaster, ClientIsMaster, Patch")]
-pub struct UnknownMode(pub String);
-
-impl FromStr for Mode {
-    type Err = UnknownMode;
-
-    fn from_str(word: &str) -> Result<Mode, UnknownMode> {
-        match word {
-            "ServerIsMaster" => Ok(Mode::ServerIsMaster),
-            "ClientIsMaster" => Ok(Mode::ClientIsMaster),
-            "Patch" => Ok(Mode::Patch),
-            other => Err(UnknownMode(other.to_owned())),
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+word_enum! {
+    /// Rule for values that only one side has.
+    #[derive(Default)]
+    pub enum Mode as "merge mode" {
+        /// The sender adds and updates, and cannot delete.
+        #[default]
+        ServerIsMaster = "ServerIsMaster",
+        /// Values that the sender leaves out are removed.
+        ClientIsMaster = "ClientIsMaster",
+        /// Values that the sender leaves out are kept; `null` deletes.
+        Patch = "Patch",
     }
 }
 

@@ -8,8 +8,6 @@
 //! [`run`] runs one seed: set-up, a phase with faults, time to settle, and the check of the invariants against
 //! the actors' memory and the streams.
 
-#![allow(clippy::missing_panics_doc, missing_docs)]
-
 mod actors;
 mod aim;
 mod chance;

@@ -15,12 +15,7 @@
 //! - [`Failing`]: a shadow store that fails, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::missing_panics_doc,
-    missing_docs
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod channel;
 pub mod contract;

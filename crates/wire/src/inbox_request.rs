@@ -14,7 +14,7 @@ mod payload;
 mod response_address;
 
 pub use payload::{ListParameters, RequestPayload, SendParameters};
-pub use response_address::{ResponseAddress, TokenPolicy, UnknownTokenPolicy};
+pub use response_address::{ResponseAddress, TokenPolicy};
 
 use crate::events::rule::RuleEvent;
 use crate::limits::REQUEST_BYTES;

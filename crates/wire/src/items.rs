@@ -28,10 +28,8 @@
 //! `SENSORINFO` sorts directly after the readings, so one query backwards from it returns the sensor and
 //! its latest readings. No other kind may sort between them.
 
-#[allow(missing_docs)]
 pub mod attributes;
 mod change;
-#[allow(missing_docs)]
 pub mod index_keys;
 mod record_key;
 
@@ -51,7 +49,6 @@ pub const MESSAGE_ID: &str = "messageId";
 
 /// Documents that one item of a shadow holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum ShadowItem {
     Reported,
     Desired,
@@ -88,7 +85,6 @@ macro_rules! item_kinds {
     ($($kind:ident: $partition:literal, $sort:literal, $access:ident;)+) => {
         /// Kind of an item of ours.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)]
         pub enum ItemKind {
             Shadow(ShadowItem),
             $($kind,)+
@@ -242,7 +238,6 @@ impl<'a> ItemKey<'a> {
 
 /// Shadow and documents of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShadowKey<'a> {
     pub id: &'a str,
     pub name: &'a str,

@@ -13,19 +13,13 @@
 //! - [`topic_prefix`]: the prefix of all MQTT topics of a deployment
 //! - [`limits`]: all limits of this crate
 
-#[allow(missing_docs)]
 pub mod events;
-#[allow(missing_docs)]
 pub mod inbox_request;
-#[allow(missing_docs)]
 pub mod inbox_response;
 pub mod items;
-#[allow(missing_docs)]
 pub mod limits;
 pub mod notification;
-#[allow(missing_docs)]
 pub mod rules;
-#[allow(missing_docs)]
 pub mod shadow_mqtt;
 pub mod stream;
 pub mod topic_prefix;

@@ -17,7 +17,6 @@ pub const SCHEMA: &str = include_str!("../schema/notification.schema.json");
 /// A notification exceeds the limit of its target, even without the documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the notification has {bytes} bytes, the limit is {limit}")]
-#[allow(missing_docs)]
 pub struct TooLarge {
     pub bytes: usize,
     pub limit: usize,

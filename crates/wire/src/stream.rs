@@ -21,7 +21,6 @@ use envelope::{Entry, Text};
 
 /// The reason why a whole event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum EventError {
     /// It is not JSON, or the boundaries of its records are unclear.
     #[error(transparent)]
@@ -91,7 +90,6 @@ pub struct Records<'a> {
     entries: &'a [Entry],
 }
 
-#[allow(missing_docs)]
 impl<'a> Records<'a> {
     /// Number of records, including those that cannot be decoded.
     pub fn len(self) -> usize {
@@ -122,7 +120,6 @@ impl<'a> Records<'a> {
 /// A record that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {index} cannot be decoded")]
-#[allow(missing_docs)]
 pub struct Undecodable {
     /// Its position in the event.
     pub index: usize,
@@ -142,13 +139,11 @@ pub struct Record<'a> {
 
 /// An image of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Side {
     Old,
     New,
 }
 
-#[allow(missing_docs)]
 impl<'a> Record<'a> {
     /// Its position in the event.
     pub fn index(self) -> usize {

@@ -9,7 +9,9 @@ use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows};
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
 use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
-use antumbra_publish::{AwsChannelFactory, IotChannel, SqsFailedQueue};
+use antumbra_publish::{
+    AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsFailedQueue,
+};
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::redrive::UpdateHandler;
@@ -173,17 +175,22 @@ impl RedriveArguments {
         let table = connection.table();
         // The queues of an emulator have a smaller size limit and no tenants.
         let is_aws = aws.endpoint_url().is_none();
-        let channels =
-            AwsChannelFactory::new(&aws, self.iot_endpoint.as_deref(), queue.url.clone())
-                .with_topic_prefix(connection.topic_prefix().clone())
-                .with_queue_bytes(if is_aws { BYTES } else { SMALL_BYTES })
-                .with_tenants(is_aws)
-                .with_clients(
-                    Arc::new(DynamoDbClients::connect(&database, table)),
-                    Arc::new(DynamoDbDeliveries::connect(&database, table)),
-                    self.ordered_queue.clone(),
-                    self.unordered_queue.clone(),
-                );
+        let channels = AwsChannelFactory::new(
+            &aws,
+            ChannelOptions {
+                iot_endpoint: self.iot_endpoint.clone(),
+                topic_prefix: connection.topic_prefix().clone(),
+                undeliverable: queue.url.clone(),
+                queue_bytes: if is_aws { BYTES } else { SMALL_BYTES },
+                tenants: is_aws,
+                clients: Some(DeliveryQueues {
+                    links: Arc::new(DynamoDbClients::connect(&database, table)),
+                    deliveries: Arc::new(DynamoDbDeliveries::connect(&database, table)),
+                    ordered: self.ordered_queue.clone(),
+                    unordered: self.unordered_queue.clone(),
+                }),
+            },
+        );
         let model = Model {
             timestamp_field: self.timestamp_field.clone(),
             id_field: self.id_field.clone(),
@@ -208,7 +215,6 @@ impl RedriveArguments {
         let listener = Listener::new(registrations, &channels, model, clock.clone());
         let listener = listener.map_err(CliError::invalid)?;
         Ok(Resender {
-            registrations: self.registrations.load()?,
             channels: Box::new(channels),
             listener: listener.with_documents(shadows),
             records: Box::new(StreamRecords(streams::Client::new(&database))),

@@ -41,27 +41,6 @@ pub(crate) struct Directory {
     registrations: Option<PathBuf>,
 }
 
-/// Registrations that shadows over MQTT, the inbox and webhooks need, for a stack that is started elsewhere than in the
-/// repository.
-const BUILT_IN: [(&str, &str); 4] = [
-    (
-        "inbox-notifications.json",
-        include_str!("../../../../registrations/inbox-notifications.json"),
-    ),
-    (
-        "sensor-clients.json",
-        include_str!("../../../../registrations/sensor-clients.json"),
-    ),
-    (
-        "shadow-delta.json",
-        include_str!("../../../../registrations/shadow-delta.json"),
-    ),
-    (
-        "shadow-documents.json",
-        include_str!("../../../../registrations/shadow-documents.json"),
-    ),
-];
-
 /// The JSON Schema of registration files; tests compare it with the reader.
 const SCHEMA: &str = include_str!("../../../../registrations/registration.schema.json");
 
@@ -98,9 +77,10 @@ impl Directory {
             .map_err(|error| CliError::invalid(format!("{error}{hint}")))
     }
 
-    /// The same, with the built-in files in place of a missing default directory.
+    /// The same, with the shipped files in place of a missing default directory, for a stack that is started elsewhere
+    /// than in the repository.
     pub(crate) fn read_or_built_in(&self) -> Result<Vec<(String, String)>, CliError> {
-        let built_in = BUILT_IN.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let built_in = files::SHIPPED.map(|(name, text)| (name.to_owned(), text.to_owned()));
         match self.is_absent() {
             true => Ok(built_in.to_vec()),
             false => self.read(),

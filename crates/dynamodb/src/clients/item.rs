@@ -24,17 +24,12 @@ pub(super) struct ClientItem {
     url: String,
     mode: Mode,
     state: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<TextTime>,
     #[serde(default)]
     failures: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     open_until: Option<EpochMilliseconds>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     probing_since: Option<EpochMilliseconds>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     failing_since: Option<EpochMilliseconds>,
     version: i64,
     created: TextTime,
@@ -99,13 +94,9 @@ fn client_id(text: &str) -> Result<ClientId, StoreError> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct SecretsItem {
     current: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     previous: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     previous_until: Option<TextTime>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     requested_by: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     requested_until: Option<EpochMilliseconds>,
 }
 

@@ -86,15 +86,11 @@ struct ProgressItem {
     manual: bool,
     begun: u32,
     queued: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     claimed_until: Option<EpochMilliseconds>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     not_before: Option<EpochMilliseconds>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     waiting: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chained: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered_round: Option<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<AttemptItem>,
@@ -108,10 +104,10 @@ struct AttemptItem {
     #[serde(default)]
     round: u32,
     number: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     latency_ms: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 

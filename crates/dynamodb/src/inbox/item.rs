@@ -24,10 +24,8 @@ struct Metadata {
     #[serde(skip_serializing)]
     message_id: String,
     undeleted_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     body_text: Option<String>,
     received_at: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ttl: Option<i64>,
 }
 

@@ -37,17 +37,11 @@ pub(super) fn scalar(value: &Value) -> AttributeValue {
 #[serde(rename_all = "camelCase")]
 struct SensorItem {
     sensor_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     city: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     building: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     floor: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     room: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     city_key: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     location_key: Option<String>,
     list_key: String,
     list_sort: String,

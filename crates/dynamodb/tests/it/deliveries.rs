@@ -3,18 +3,16 @@
 mod fixture;
 mod waiting;
 
-use antumbra_service::clients::{Circuit, ClientId, ClientStore as _, LinkStore as _, Mode};
-use antumbra_service::clock::Clock as _;
+use antumbra_service::clients::{Circuit, ClientId, ClientStore as _, Mode};
 use antumbra_service::deliveries::{
-    Deliveries, Delivery, DeliveryMessage, DeliveryStore as _, DueIndex as _, EventType,
-    History as _, HistoryQuery, NewDeliveries as _, Saved, Status, Subject, Wait,
+    Delivery, DeliveryMessage, DeliveryStore as _, EventType, History as _, HistoryQuery,
+    NewDeliveries as _, Saved, Status, Subject, Wait,
 };
 use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::Version;
 use antumbra_testkit::dynamodb::Reply;
 
 use crate::clients::{at, disabled};
-use crate::store::clients;
 
 pub(crate) use fixture::delivery;
 use fixture::{DeliveryFixture, attempt};

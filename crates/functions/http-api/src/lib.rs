@@ -13,8 +13,6 @@
 //! A handler parses the request, calls one use case and returns a JSON type of [`antumbra_service::api`].
 //! Business rules are in the use cases.
 
-#![allow(missing_docs)]
-
 mod auth;
 mod conditions;
 mod config;

@@ -4,8 +4,6 @@
 //! A late or missing sweep does no harm: due sensors stay due. Two sweeps at the same time mark each sensor
 //! once.
 
-#![allow(missing_docs)]
-
 mod config;
 mod sweeper;
 

@@ -4,8 +4,6 @@
 //! quarantine, and reports the rest as batch item failures. A message counts as processed only when it is
 //! in the inbox or in the quarantine.
 
-#![allow(missing_docs)]
-
 mod config;
 mod ingest;
 

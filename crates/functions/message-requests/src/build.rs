@@ -46,9 +46,7 @@ fn requests<F: InboxFunction>(
 ) -> InboxRequests<F> {
     let endpoint = config.iot_endpoint.as_deref();
     let responses = IotChannel::connect(sdk, endpoint, config.topic_prefix.clone());
-    InboxRequests::new(function, Arc::new(responses), clock)
-        .with_tokens(config.tokens)
-        .with_topic_prefix(config.topic_prefix)
+    InboxRequests::new(function, config, Arc::new(responses), clock)
 }
 
 pub async fn run_on_inbox<F: InboxFunction>(

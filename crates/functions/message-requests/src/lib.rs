@@ -6,8 +6,6 @@
 //! fails only if the event is no request or no response could be published; Lambda does not retry it, because
 //! the sender no longer waits.
 
-#![allow(missing_docs)]
-
 mod build;
 pub mod config;
 mod error;

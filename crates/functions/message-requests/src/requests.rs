@@ -10,19 +10,18 @@ use antumbra_service::notifications::{BoxFuture, Channel, SendFailure};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::inbox_request::{
-    ParsedRequest, RequestError, ResponseAddress, TokenPolicy, TopicNames, parse,
+    ParsedRequest, RequestError, ResponseAddress, TopicNames, parse,
 };
 use antumbra_wire::inbox_response::InboxErrorResponse;
 use antumbra_wire::limits::REQUEST_BYTES;
 use antumbra_wire::rules::Operation;
-use antumbra_wire::topic_prefix::TopicPrefix;
 
+use crate::config::RequestsConfig;
 use crate::operations::{InboxFunction, RequestContext};
 
 pub struct InboxRequests<F> {
     function: F,
-    tokens: TokenPolicy,
-    topic_prefix: TopicPrefix,
+    config: RequestsConfig,
     responder: Responder,
 }
 
@@ -93,27 +92,14 @@ impl Payload {
 impl<F: InboxFunction> InboxRequests<F> {
     pub fn new(
         function: F,
+        config: RequestsConfig,
         responses: Arc<dyn Channel>,
         clock: Arc<dyn Clock>,
     ) -> InboxRequests<F> {
         InboxRequests {
             function,
-            tokens: TokenPolicy::default(),
-            topic_prefix: TopicPrefix::default(),
+            config,
             responder: Responder::new(responses, clock),
-        }
-    }
-
-    #[must_use]
-    pub fn with_tokens(self, tokens: TokenPolicy) -> InboxRequests<F> {
-        InboxRequests { tokens, ..self }
-    }
-
-    #[must_use]
-    pub fn with_topic_prefix(self, topic_prefix: TopicPrefix) -> InboxRequests<F> {
-        InboxRequests {
-            topic_prefix,
-            ..self
         }
     }
 
@@ -125,14 +111,15 @@ impl<F: InboxFunction> InboxRequests<F> {
         deadline: Timestamp,
     ) -> Result<RequestSummary, HandlerError> {
         let times = self.responder.times(deadline);
-        let event = RuleEvent::decode(event, &self.topic_prefix).map_err(HandlerError::event)?;
+        let event = RuleEvent::decode(event, &self.config.topic_prefix);
+        let event = event.map_err(HandlerError::event)?;
         let operation = Operation::of_topic(&event.topic)
             .filter(|operation| operation.function() == F::NAME)
             .ok_or_else(|| {
                 let error = format!("{} does not serve the topic {:?}", F::NAME, event.topic);
                 HandlerError::new("TopicError", error)
             })?;
-        let request = parse(&event, operation, self.tokens);
+        let request = parse(&event, operation, self.config.tokens);
         let payload = match &request.parsed {
             Ok(parsed) => {
                 let context = RequestContext {

@@ -4,8 +4,6 @@
 //! readings, quarantines what can never be processed, records how far the queue was read, and reports the
 //! rest as batch item failures. Every write is idempotent: after a crash the next delivery completes it.
 
-#![allow(missing_docs)]
-
 mod arrival;
 mod config;
 mod ingest;

@@ -1,9 +1,7 @@
-use std::str::FromStr;
-
 use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::shadows::Layout;
-use antumbra_shadow::Model;
+use antumbra_shadow::{Model, word_enum};
 use antumbra_wire::topic_prefix::TopicPrefix;
 
 #[derive(Debug, Clone)]
@@ -36,28 +34,24 @@ impl Default for Config {
     }
 }
 
-/// Order of updates without a time of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// By the rule's time.
-    #[default]
-    On,
-    /// By the rule's time, but values that are sent again do not become newer: saves writes of times.
-    Changes,
-    /// As they are executed.
-    Off,
+word_enum! {
+    /// Order of updates without a time of their own.
+    #[derive(Default)]
+    pub enum Order as "order" {
+        /// By the rule's time.
+        #[default]
+        On = "on",
+        /// By the rule's time, but values that are sent again do not become newer: saves writes of times.
+        Changes = "changes",
+        /// As they are executed.
+        Off = "off",
+    }
 }
 
-impl FromStr for Order {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Order, String> {
-        match word {
-            "on" => Ok(Order::On),
-            "changes" => Ok(Order::Changes),
-            "off" => Ok(Order::Off),
-            other => Err(format!("{other:?} is not on, changes or off")),
-        }
+word_enum! {
+    pub enum Switch as "switch" {
+        On = "on",
+        Off = "off",
     }
 }
 
@@ -72,24 +66,6 @@ impl FunctionConfig for Config {
             acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
             topic_prefix: environment.or("TOPIC_PREFIX", TopicPrefix::default()),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Switch {
-    On,
-    Off,
-}
-
-impl FromStr for Switch {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Switch, String> {
-        match word {
-            "on" => Ok(Switch::On),
-            "off" => Ok(Switch::Off),
-            other => Err(format!("{other:?} is neither on nor off")),
         }
     }
 }

@@ -5,8 +5,6 @@
 //! `/accepted` or `/rejected` below the request's topic. The stream listener publishes `/update/delta` and
 //! `/update/documents`.
 
-#![allow(missing_docs)]
-
 mod config;
 mod requests;
 mod serve;

@@ -87,7 +87,7 @@ impl<P: ShadowStore> ShadowRequests<P> {
                 .received
                 .is_some_and(|received| received.after(MAX_AGE) < times.now);
         if dropped {
-            tracing::warn!(operation = operation.word(), "dropped an old request");
+            tracing::warn!(operation = operation.as_str(), "dropped an old request");
             return Ok(RequestSummary {
                 operation,
                 code: None,
@@ -122,7 +122,7 @@ impl<P: ShadowStore> ShadowRequests<P> {
                 return Err(HandlerError::new("UpdateFailed", rejection));
             }
             Err(rejection) => {
-                let (operation, code) = (operation.word(), rejection.code);
+                let (operation, code) = (operation.as_str(), rejection.code);
                 tracing::warn!(operation, code, "request rejected");
                 let body = rejected(&rejection, seconds, client_token);
                 ("rejected", Some(code), body)

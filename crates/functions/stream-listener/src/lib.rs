@@ -1,7 +1,5 @@
 //! The stream listener function: [`antumbra_notify::Listener`] behind the events of a DynamoDB stream.
 
-#![allow(missing_docs)]
-
 mod config;
 
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_notify::{BatchSummary, Listener, RouteError, Spill, SpillSummary};
-use antumbra_publish::AwsChannelFactory;
+use antumbra_publish::{AwsChannelFactory, ChannelOptions, DeliveryQueues};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
@@ -34,20 +32,26 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Result<StreamListener, RouteError> {
-    let iot_endpoint = config.iot_endpoint.as_deref();
-    let mut channels = AwsChannelFactory::new(sdk, iot_endpoint, config.undeliverable_queue_url)
-        .with_topic_prefix(config.topic_prefix)
-        .with_queue_bytes(config.queue_bytes)
-        .with_tenants(config.tenants);
-    if let (Some(table), Some(fifo), Some(standard)) = (
-        &config.table,
-        config.deliveries_fifo_queue_url,
-        config.deliveries_queue_url,
-    ) {
-        let links = Arc::new(DynamoDbClients::connect(sdk, table));
-        let deliveries = Arc::new(DynamoDbDeliveries::connect(sdk, table));
-        channels = channels.with_clients(links, deliveries, fifo, standard);
-    }
+    let queues = config
+        .deliveries_fifo_queue_url
+        .zip(config.deliveries_queue_url);
+    let clients = config.table.as_ref().zip(queues);
+    let channels = AwsChannelFactory::new(
+        sdk,
+        ChannelOptions {
+            iot_endpoint: config.iot_endpoint,
+            topic_prefix: config.topic_prefix,
+            undeliverable: config.undeliverable_queue_url,
+            queue_bytes: config.queue_bytes,
+            tenants: config.tenants,
+            clients: clients.map(|(table, (ordered, unordered))| DeliveryQueues {
+                links: Arc::new(DynamoDbClients::connect(sdk, table)),
+                deliveries: Arc::new(DynamoDbDeliveries::connect(sdk, table)),
+                ordered,
+                unordered,
+            }),
+        },
+    );
     let spill_queue = config.spill_queue_url.map(|url| channels.queue(&url));
     let mut listener = Listener::new(registrations, &channels, config.model, clock)?;
     if let Some(table) = config.table {

@@ -4,8 +4,6 @@
 //! message whose delivery is settled, or waits in the due index, succeeds. One whose next attempt follows soon
 //! is hidden in the queue and reported as a batch item failure. One that names no known delivery is quarantined.
 
-#![allow(missing_docs)]
-
 mod config;
 mod worker;
 

@@ -124,7 +124,7 @@ fn inbox(event: &RuleEvent, operation: Operation) {
 
 /// Topics and shadows correspond one to one.
 fn shadow_topic(text: &str, topic: &ShadowTopic<'_>) {
-    let (prefix, word) = (topic.prefix, topic.operation.word());
+    let (prefix, word) = (topic.prefix, topic.operation.as_str());
     assert_eq!(text, format!("{prefix}/{word}"));
     assert_eq!(topic.response_topic("accepted"), format!("{text}/accepted"));
     let Ok((thing, name)) = &topic.shadow else {

@@ -1,12 +1,11 @@
 //! The JSON event for queue messages. Pure.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::REGION;
 
@@ -17,106 +16,60 @@ const TIMES: [MessageSystemAttributeName; 2] = [
 ];
 
 /// `{"Records": […]}` for messages of one queue. Times are shifted by the offset of the function's clock.
-pub(crate) fn invocation(
-    queue_arn: &str,
-    messages: &[Message],
-    ahead: Duration,
-) -> serde_json::Result<Vec<u8>> {
-    let records = messages
-        .iter()
-        .map(|m| record(queue_arn, m, ahead))
-        .collect();
-    serde_json::to_vec(&Event { records })
+pub(crate) fn invocation(queue_arn: &str, messages: &[Message], ahead: Duration) -> Vec<u8> {
+    let records = messages.iter().map(|m| record(queue_arn, m, ahead));
+    let event = json!({ "Records": records.collect::<Vec<_>>() });
+    event.to_string().into_bytes()
 }
 
-#[derive(Serialize)]
-struct Event<'a> {
-    #[serde(rename = "Records")]
-    records: Vec<Record<'a>>,
+fn record(queue_arn: &str, message: &Message, ahead: Duration) -> Value {
+    let system = message.attributes().into_iter().flatten();
+    let system = system.map(|(name, value)| (name.as_str(), system_attribute(name, value, ahead)));
+    let own = message.message_attributes().into_iter().flatten();
+    let own = own.map(|(name, value)| (name, attribute(value)));
+    let mut record = json!({
+        "messageId": message.message_id().unwrap_or_default(),
+        "receiptHandle": message.receipt_handle().unwrap_or_default(),
+        "body": message.body().unwrap_or_default(),
+        "attributes": system.collect::<BTreeMap<_, _>>(),
+        "messageAttributes": own.collect::<BTreeMap<_, _>>(),
+        "md5OfBody": message.md5_of_body().unwrap_or_default(),
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue_arn,
+        "awsRegion": REGION,
+    });
+    if let Some(md5) = message.md5_of_message_attributes() {
+        record["md5OfMessageAttributes"] = md5.into();
+    }
+    record
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Record<'a> {
-    message_id: &'a str,
-    receipt_handle: &'a str,
-    body: &'a str,
-    attributes: BTreeMap<&'a str, Cow<'a, str>>,
-    message_attributes: BTreeMap<&'a str, Attribute<'a>>,
-    md5_of_body: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    md5_of_message_attributes: Option<&'a str>,
-    event_source: &'static str,
-    #[serde(rename = "eventSourceARN")]
-    event_source_arn: &'a str,
-    aws_region: &'static str,
+fn system_attribute(name: &MessageSystemAttributeName, value: &str, ahead: Duration) -> String {
+    match value.parse::<u128>() {
+        Ok(time) if TIMES.contains(name) => (time + ahead.as_millis()).to_string(),
+        _ => value.to_owned(),
+    }
 }
 
 /// A message attribute; both lists are always present and empty.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Attribute<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    string_value: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    binary_value: Option<String>,
-    string_list_values: [&'a str; 0],
-    binary_list_values: [&'a str; 0],
-    data_type: &'a str,
-}
-
-fn record<'a>(queue_arn: &'a str, message: &'a Message, ahead: Duration) -> Record<'a> {
-    Record {
-        message_id: message.message_id().unwrap_or_default(),
-        receipt_handle: message.receipt_handle().unwrap_or_default(),
-        body: message.body().unwrap_or_default(),
-        attributes: system_attributes(message.attributes(), ahead),
-        message_attributes: message
-            .message_attributes()
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.as_str(), attribute(value)))
-            .collect(),
-        md5_of_body: message.md5_of_body().unwrap_or_default(),
-        md5_of_message_attributes: message.md5_of_message_attributes(),
-        event_source: "aws:sqs",
-        event_source_arn: queue_arn,
-        aws_region: REGION,
+fn attribute(value: &MessageAttributeValue) -> Value {
+    let mut attribute = json!({
+        "stringListValues": [],
+        "binaryListValues": [],
+        "dataType": value.data_type(),
+    });
+    if let Some(text) = value.string_value() {
+        attribute["stringValue"] = text.into();
     }
-}
-
-fn system_attributes(
-    attributes: Option<&HashMap<MessageSystemAttributeName, String>>,
-    ahead: Duration,
-) -> BTreeMap<&str, Cow<'_, str>> {
-    let pairs = attributes.into_iter().flatten();
-    pairs
-        .map(|(name, value)| {
-            let value = match value.parse::<u128>() {
-                Ok(time) if !ahead.is_zero() && TIMES.contains(name) => {
-                    Cow::Owned((time + ahead.as_millis()).to_string())
-                }
-                _ => Cow::Borrowed(value.as_str()),
-            };
-            (name.as_str(), value)
-        })
-        .collect()
-}
-
-fn attribute(value: &MessageAttributeValue) -> Attribute<'_> {
-    Attribute {
-        string_value: value.string_value(),
-        binary_value: value.binary_value().map(|bytes| STANDARD.encode(bytes)),
-        string_list_values: [],
-        binary_list_values: [],
-        data_type: value.data_type(),
+    if let Some(bytes) = value.binary_value() {
+        attribute["binaryValue"] = STANDARD.encode(bytes).into();
     }
+    attribute
 }
 
 #[cfg(test)]
 mod tests {
     use aws_sdk_sqs::primitives::Blob;
-    use serde_json::json;
 
     use super::*;
 
@@ -140,7 +93,7 @@ mod tests {
                     .unwrap(),
             )
             .build();
-        let bytes = invocation("arn:queue", &[message], Duration::ZERO).unwrap();
+        let bytes = invocation("arn:queue", &[message], Duration::ZERO);
         let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
             event,
@@ -178,7 +131,7 @@ mod tests {
             .attributes(MessageSystemAttributeName::SentTimestamp, "1000")
             .attributes(MessageSystemAttributeName::ApproximateReceiveCount, "1")
             .build();
-        let bytes = invocation("arn:queue", &[message], Duration::from_secs(60)).unwrap();
+        let bytes = invocation("arn:queue", &[message], Duration::from_secs(60));
         let event: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let attributes = &event["Records"][0]["attributes"];
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The record that Lambda's failure destination receives for a failed asynchronous invocation.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Condition {
@@ -11,31 +11,6 @@ pub(super) enum Condition {
     TooOld,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Record<'a> {
-    version: &'static str,
-    timestamp: String,
-    request_context: RequestContext<'a>,
-    request_payload: &'a RawValue,
-    response_payload: ResponsePayload<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RequestContext<'a> {
-    request_id: String,
-    function_arn: &'a str,
-    condition: Condition,
-    approximate_invoke_count: u32,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponsePayload<'a> {
-    error_message: &'a str,
-}
-
 pub(super) fn record(
     function_arn: &str,
     condition: Condition,
@@ -43,23 +18,20 @@ pub(super) fn record(
     event: &[u8],
     reason: &str,
 ) -> String {
-    let record = Record {
-        version: "1.0",
-        timestamp: jiff::Timestamp::now().to_string(),
-        request_context: RequestContext {
-            request_id: uuid::Uuid::new_v4().to_string(),
-            function_arn,
-            condition,
-            approximate_invoke_count: calls,
+    let record = json!({
+        "version": "1.0",
+        "timestamp": jiff::Timestamp::now().to_string(),
+        "requestContext": {
+            "requestId": uuid::Uuid::new_v4().to_string(),
+            "functionArn": function_arn,
+            "condition": condition,
+            "approximateInvokeCount": calls,
         },
         // The result of a rule is always JSON.
-        request_payload: serde_json::from_slice(event).unwrap_or(RawValue::NULL),
-        response_payload: ResponsePayload {
-            error_message: reason,
-        },
-    };
-    // Strings and numbers always have a JSON form.
-    serde_json::to_string(&record).unwrap_or_default()
+        "requestPayload": serde_json::from_slice::<Value>(event).unwrap_or_default(),
+        "responsePayload": { "errorMessage": reason },
+    });
+    record.to_string()
 }
 
 #[cfg(test)]

@@ -182,9 +182,7 @@ fn memory_is_bounded_by_the_images() {
                 if measured.bytes_max > limit || explained.bytes_max > limit {
                     let (sent, explained) = (measured.bytes_max, explained.bytes_max);
                     let (sent, explained) = (times(sent), times(explained));
-                    beyond.push(format!(
-                        "{name} {sort}: {sent:.0} and {explained:.0} times"
-                    ));
+                    beyond.push(format!("{name} {sort}: {sent:.0} and {explained:.0} times"));
                 }
                 if measured.bytes_current > KEPT {
                     let kept = measured.bytes_current;

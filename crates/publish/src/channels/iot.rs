@@ -25,8 +25,8 @@ const LABEL: &str = "AWS IoT";
 pub(super) fn open(_: &Mqtt, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     Arc::new(IotChannel::connect(
         &factory.sdk,
-        factory.iot_endpoint.as_deref(),
-        factory.topic_prefix.clone(),
+        factory.options.iot_endpoint.as_deref(),
+        factory.options.topic_prefix.clone(),
     ))
 }
 

@@ -22,9 +22,9 @@ const MAX_VISIBILITY_SECONDS: u64 = 43_200;
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct OnQueue<T> {
-    queue_url: String,
+    pub(super) queue_url: String,
     #[serde(flatten)]
-    fields: T,
+    pub(super) fields: T,
 }
 
 #[derive(Deserialize)]
@@ -104,13 +104,6 @@ struct ReceivedMessage {
 }
 
 impl Queues {
-    pub(super) fn send_message(
-        &self,
-        request: OnQueue<SendFields>,
-    ) -> Result<SentMessage, ApiError> {
-        self.send_one(queue_name(&request.queue_url)?, request.fields)
-    }
-
     pub(super) fn send_batch(
         &self,
         request: Batch<SendFields>,
@@ -126,12 +119,14 @@ impl Queues {
             );
             return Err(ApiError::sqs("BatchRequestTooLong", text));
         }
-        let name = queue_name(&request.queue_url)?.to_owned();
-        self.lock().queue(&name)?;
-        request.serve_each(|fields| self.send_one(&name, fields))
+        self.serve_each(request, |queue, fields| self.send_one(queue, fields))
     }
 
-    fn send_one(&self, queue: &str, fields: SendFields) -> Result<SentMessage, ApiError> {
+    pub(super) fn send_one(
+        &self,
+        queue: &str,
+        fields: SendFields,
+    ) -> Result<SentMessage, ApiError> {
         let mut state = self.lock();
         let message = fields.check(&state.queue(queue)?.queue)?;
         let md5_of_body = md5_hex(message.body.as_bytes());
@@ -224,44 +219,27 @@ impl Queues {
         }
     }
 
-    pub(super) fn delete_message(
+    /// Serves each entry of a batch, if the queue exists.
+    pub(super) fn serve_each<T, R>(
         &self,
-        request: &OnQueue<ReceiptFields>,
-    ) -> Result<Empty, ApiError> {
-        self.delete_one(queue_name(&request.queue_url)?, &request.fields)
-    }
-
-    pub(super) fn delete_batch(
-        &self,
-        request: Batch<ReceiptFields>,
-    ) -> Result<BatchResult<Empty>, ApiError> {
+        request: Batch<T>,
+        serve: impl Fn(&str, T) -> Result<R, ApiError>,
+    ) -> Result<BatchResult<R>, ApiError> {
         let name = queue_name(&request.queue_url)?.to_owned();
         self.lock().queue(&name)?;
-        request.serve_each(|fields| self.delete_one(&name, &fields))
+        request.serve_each(|fields| serve(&name, fields))
     }
 
-    fn delete_one(&self, queue: &str, fields: &ReceiptFields) -> Result<Empty, ApiError> {
+    pub(super) fn delete_one(&self, queue: &str, fields: ReceiptFields) -> Result<Empty, ApiError> {
         let receipt = read_receipt(queue, &fields.receipt_handle)?;
         self.delete(queue, receipt).map(|()| Empty {})
     }
 
-    pub(super) fn change_message_visibility(
+    pub(super) fn set_visibility(
         &self,
-        request: &OnQueue<ReceiptFields>,
+        queue: &str,
+        fields: ReceiptFields,
     ) -> Result<Empty, ApiError> {
-        self.set_visibility(queue_name(&request.queue_url)?, &request.fields)
-    }
-
-    pub(super) fn change_visibilities(
-        &self,
-        request: Batch<ReceiptFields>,
-    ) -> Result<BatchResult<Empty>, ApiError> {
-        let name = queue_name(&request.queue_url)?.to_owned();
-        self.lock().queue(&name)?;
-        request.serve_each(|fields| self.set_visibility(&name, &fields))
-    }
-
-    fn set_visibility(&self, queue: &str, fields: &ReceiptFields) -> Result<Empty, ApiError> {
         let seconds = fields.visibility_timeout;
         within("VisibilityTimeout", seconds, MAX_VISIBILITY_SECONDS)?;
         let seconds = seconds.ok_or_else(|| ApiError::missing("VisibilityTimeout"))?;

@@ -10,7 +10,6 @@ use crate::read::{Fields, Reader};
 
 /// A bus of EventBridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct EventBridge {
     /// The bus's name or ARN; may hold `${env:NAME}`.
     pub bus: String,

@@ -86,15 +86,8 @@ impl Given {
             old.as_ref().map(Document::view),
             new.as_ref().map(Document::view),
         );
-        let state = if self.state == "desired" {
-            State::Desired
-        } else {
-            State::Reported
-        };
-        let operation = Operation::ALL
-            .into_iter()
-            .find(|operation| operation.as_str() == self.operation)
-            .unwrap();
+        let state: State = self.state.parse().unwrap();
+        let operation: Operation = self.operation.parse().unwrap();
         let diff = DiffCell::new(old, new, &model);
         let acknowledged = AcknowledgedLeaves::decode("2", 2).filter(|_| self.acknowledged);
         let acknowledged = acknowledged.zip(old).map(|(all, old)| all.nodes(old));

@@ -7,7 +7,7 @@ use super::id::ClientId;
 use super::secret::{RequestKey, Secret};
 use crate::sensors::SensorId;
 use crate::store::Version;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 pub const NAME_CHARACTERS: usize = 256;
 pub const URL_BYTES: usize = 2048;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 /// Largest random part of a delay, as a share of it.
 const JITTER: f64 = 0.2;

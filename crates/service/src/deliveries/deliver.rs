@@ -79,7 +79,6 @@ pub struct Deliver<L, S> {
     policy: Policy,
 }
 
-#[allow(missing_docs)]
 impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
     pub fn new(
         store: L,

@@ -8,7 +8,7 @@ use super::id::DeliveryId;
 use super::message::DeliveryMessage;
 use crate::clients::ClientId;
 use crate::sensors::{EventType, Generation, SensorEvent, SensorId};
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 /// The sensor of a delivery, in one of its registrations.
 #[derive(Debug, Clone, PartialEq, Eq)]

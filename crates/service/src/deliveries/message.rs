@@ -28,7 +28,7 @@ pub struct DeliveryMessage {
 #[serde(deny_unknown_fields)]
 struct Body {
     id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     sensor: Option<String>,
     #[serde(default)]
     round: u32,
@@ -38,7 +38,6 @@ struct Body {
     manual: bool,
 }
 
-#[allow(missing_docs)]
 impl DeliveryMessage {
     pub fn first(delivery: &Delivery) -> DeliveryMessage {
         DeliveryMessage {

@@ -44,7 +44,6 @@ impl DeadLetters {
 #[error("the queue failed: {0}")]
 pub struct QueueError(pub String);
 
-#[allow(missing_docs)]
 impl Queues {
     pub fn of(&self, mode: Mode) -> &Arc<dyn Channel> {
         match mode {

@@ -10,7 +10,7 @@ use antumbra_shadow::{DocumentError, Kind, Timestamp, View, text};
 use super::{Body, MessageId, Source};
 use crate::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 use crate::text::InvalidText;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 pub use padding::{InvalidPadding, Padding};
 pub use path::{FieldPath, InvalidFieldPath};

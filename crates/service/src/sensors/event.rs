@@ -13,7 +13,7 @@ use super::sensor::{Address, SilenceTimeout};
 use super::state::{Connection, State};
 use super::value::Value;
 use crate::clock::rfc3339_milliseconds;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 word_enum! {
     /// Type of a delivery, as clients read it in `type`.

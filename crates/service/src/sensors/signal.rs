@@ -9,7 +9,7 @@ use super::id::{InvalidSensor, SensorId};
 use super::reading::{OwnedReading, Owner, Reading};
 use super::reading_time::{ReadingTime, Sequence, from_milliseconds, milliseconds};
 use super::value::Value;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 /// Maximum time by which the clock of a device may be ahead of the queue's clock.
 pub const CLOCK_AHEAD: Duration = Duration::from_secs(5 * 60);

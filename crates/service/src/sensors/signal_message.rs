@@ -16,7 +16,7 @@ use super::id::{InvalidSensor, SensorId};
 use super::value::Value;
 use crate::shadows::adapter::check_document;
 use crate::store::StoreError;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 /// The text of a marker.
 pub const MARKER: &str = r#"{"marker":"liveness"}"#;

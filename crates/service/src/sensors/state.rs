@@ -9,7 +9,7 @@ use super::reading::Owner;
 use super::reading_time::ReadingTime;
 use super::sensor::{Address, SilenceTimeout};
 use super::value::Value;
-use crate::words::word_enum;
+use antumbra_shadow::word_enum;
 
 pub use attributes::{Attributes, UnreadableState};
 

@@ -13,6 +13,7 @@ use antumbra_message_requests::config::{InboxConfig, RequestsConfig};
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
+use antumbra_notify::files::SHIPPED;
 use antumbra_publish::{SqsChannel, sqs};
 use antumbra_registration::Registrations;
 use antumbra_sensor_ingest::Rules;
@@ -266,25 +267,7 @@ fn registrations() -> Registrations {
             r#"{"name": "nowhere", "send": ["new"], "to": {"sqs": {"queue": "missing"}}}"#,
         ),
     ];
-    let shipped = [
-        (
-            "sensor-clients.json",
-            include_str!("../../../../registrations/sensor-clients.json"),
-        ),
-        (
-            "shadow-delta.json",
-            include_str!("../../../../registrations/shadow-delta.json"),
-        ),
-        (
-            "shadow-documents.json",
-            include_str!("../../../../registrations/shadow-documents.json"),
-        ),
-        (
-            "inbox-notifications.json",
-            include_str!("../../../../registrations/inbox-notifications.json"),
-        ),
-    ];
-    let loaded = Registrations::load(own.into_iter().chain(shipped), &|_| None);
+    let loaded = Registrations::load(own.into_iter().chain(SHIPPED), &|_| None);
     loaded.unwrap_or_else(|errors| invalid(&errors))
 }
 

@@ -55,7 +55,6 @@ struct Event<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message<'a> {
-    #[serde(default)]
     basic_properties: Option<Properties>,
     #[serde(default)]
     redelivered: bool,
@@ -66,9 +65,7 @@ struct Message<'a> {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Properties {
-    #[serde(default)]
     message_id: Option<String>,
-    #[serde(default)]
     timestamp: Option<serde_json::Value>,
 }
 
@@ -77,7 +74,6 @@ pub fn is_event(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Glance {
-        #[serde(default)]
         rmq_messages_by_queue: Option<serde::de::IgnoredAny>,
     }
     serde_json::from_slice::<Glance>(event).is_ok_and(|event| event.rmq_messages_by_queue.is_some())

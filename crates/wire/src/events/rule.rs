@@ -43,16 +43,11 @@ struct Selected {
     #[serde(default)]
     payload: String,
     topic: String,
-    #[serde(default)]
     client_id: Option<String>,
-    #[serde(default)]
     response_topic: Option<String>,
-    #[serde(default)]
     correlation_data: Option<String>,
     /// Milliseconds on AWS; the local stack counts in microseconds.
-    #[serde(default)]
     timestamp: Option<i64>,
-    #[serde(default)]
     user_timestamp: Option<Vec<String>>,
 }
 

@@ -1,5 +1,7 @@
 //! Addresses of responses. Every request has one, and all of them are below `response/`.
 
+use antumbra_shadow::word_enum;
+
 use super::{RequestError, RequestPayload};
 use crate::events::rule::RuleEvent;
 use crate::limits::{TOKEN_CHARS, TOPIC_BYTES, TOPIC_SLASHES};
@@ -21,30 +23,15 @@ pub struct ResponseAddress {
     pub rejected: bool,
 }
 
-/// Tokens that requests may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TokenPolicy {
-    /// Private tokens by their client, open tokens by everybody.
-    #[default]
-    Open,
-    /// Private tokens only.
-    Private,
-}
-
-/// An unknown value of the variable `TOKENS`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be open or private")]
-pub struct UnknownTokenPolicy;
-
-impl std::str::FromStr for TokenPolicy {
-    type Err = UnknownTokenPolicy;
-
-    fn from_str(word: &str) -> Result<TokenPolicy, UnknownTokenPolicy> {
-        match word {
-            "open" => Ok(TokenPolicy::Open),
-            "private" => Ok(TokenPolicy::Private),
-            _ => Err(UnknownTokenPolicy),
-        }
+word_enum! {
+    /// Tokens that requests may use.
+    #[derive(Default)]
+    pub enum TokenPolicy as "token policy" {
+        /// Private tokens by their client, open tokens by everybody.
+        #[default]
+        Open = "open",
+        /// Private tokens only.
+        Private = "private",
     }
 }
 
@@ -280,7 +267,7 @@ mod tests {
             assert_eq!(found.unwrap_or_default(), error);
         }
         assert_eq!("private".parse(), Ok(TokenPolicy::Private));
-        assert_eq!("none".parse::<TokenPolicy>(), Err(UnknownTokenPolicy));
+        assert!("none".parse::<TokenPolicy>().is_err());
     }
 
     #[test]

@@ -19,7 +19,6 @@ use crate::stream::{Images, Record};
 
 /// A document that changed, or the whole item if it belongs to no shadow.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct DocumentChange<'a> {
     /// The document of a shadow; `None` for other items.
     pub state: Option<State>,

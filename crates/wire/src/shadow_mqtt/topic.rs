@@ -4,23 +4,16 @@
 //! Ids and names are percent-encoded: `/`, `+`, `#`, `%` and control characters become `%` and two hexadecimal
 //! digits, as in topics of notifications. Only this form is accepted, so each shadow has exactly one topic.
 
+use antumbra_shadow::word_enum;
+
 /// The shadow of a topic without a name.
 const UNNAMED: &str = "main";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Operation {
-    Get,
-    Update,
-    Delete,
-}
-
-impl Operation {
-    pub fn word(self) -> &'static str {
-        match self {
-            Operation::Get => "get",
-            Operation::Update => "update",
-            Operation::Delete => "delete",
-        }
+word_enum! {
+    pub enum Operation as "request to a shadow" {
+        Get = "get",
+        Update = "update",
+        Delete = "delete",
     }
 }
 
@@ -52,12 +45,7 @@ impl<'a> ShadowTopic<'a> {
             | ["$aws", "things", thing, "shadow", "name", name, word] => (thing, Some(name), word),
             _ => return Err(NotAShadowTopic),
         };
-        let operation = match word {
-            "get" => Operation::Get,
-            "update" => Operation::Update,
-            "delete" => Operation::Delete,
-            _ => return Err(NotAShadowTopic),
-        };
+        let operation = word.parse().map_err(|_| NotAShadowTopic)?;
         let shadow = unescape_level("thing", thing).and_then(|thing| match name {
             None => Ok((thing, UNNAMED.to_owned())),
             Some(UNNAMED) => Err(format!(
@@ -75,7 +63,7 @@ impl<'a> ShadowTopic<'a> {
 
     /// Returns the topic of the response; the outcome is `accepted` or `rejected`.
     pub fn response_topic(&self, outcome: &str) -> String {
-        format!("{}/{}/{outcome}", self.prefix, self.operation.word())
+        format!("{}/{}/{outcome}", self.prefix, self.operation)
     }
 }
 

@@ -7,6 +7,7 @@ use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::function::Function;
 use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_notify::files;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Shadows;
@@ -26,8 +27,8 @@ use super::report::{DemoFailure, DemoResult};
 use crate::error::chain;
 use crate::mqtt::{Broker, Session, new_client_id};
 
-/// Registrations: two of the demo, the others as shipped.
-const REGISTRATIONS: [(&str, &str); 5] = [
+/// Registrations of the demo, beside the shipped ones.
+const REGISTRATIONS: [(&str, &str); 2] = [
     (
         "freezer-history.json",
         r#"{"name":"freezer-history","on":{"key":"^DS#freezer#","state":"reported"},
@@ -39,18 +40,6 @@ const REGISTRATIONS: [(&str, &str); 5] = [
             "old":{"temperature":{"value":[{"numeric":["<=",-15]}]}},
             "new":{"temperature":{"value":[{"numeric":[">",-15]}]}}}},
             "send":["old","new"],"to":{"mqtt":{"topic":"alarms/${id}"}}}"#,
-    ),
-    (
-        "inbox-notifications.json",
-        include_str!("../../../../../registrations/inbox-notifications.json"),
-    ),
-    (
-        "shadow-delta.json",
-        include_str!("../../../../../registrations/shadow-delta.json"),
-    ),
-    (
-        "sensor-clients.json",
-        include_str!("../../../../../registrations/sensor-clients.json"),
     ),
 ];
 
@@ -102,7 +91,8 @@ impl DemoStack {
         topic_prefix: &TopicPrefix,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
     ) -> DemoResult<DemoStack> {
-        let registrations = Registrations::load(REGISTRATIONS, &|_| None)
+        let files = REGISTRATIONS.into_iter().chain(files::SHIPPED);
+        let registrations = Registrations::load(files, &|_| None)
             .map_err(|error| DemoFailure::new("registrations", error))?;
         let clock = ShiftedClock::default();
         let options = Options {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tools that only have to exist.
-const TOOLS: [&str; 3] = ["cargo", "cargo-lambda", "zig"];
+pub(super) const TOOLS: [&str; 3] = ["cargo", "cargo-lambda", "zig"];
 pub(super) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A copy of the scripts and templates, and the state of a pretended account.

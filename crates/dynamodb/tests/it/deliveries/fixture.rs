@@ -1,8 +1,7 @@
 //! A table with clients, links and deliveries, and the steps of an attempt.
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
-use antumbra_service::clients::{ClientId, ClientStore as _, LinkStore as _, Mode};
-use antumbra_service::clock::Clock as _;
+use antumbra_service::clients::{ClientId, LinkStore as _, Mode};
 use antumbra_service::deliveries::{
     Attempt, Claim, DUE_SHARDS, Delivery, DeliveryContext, DeliveryId, DeliveryMessage,
     DeliveryStore as _, DueIndex as _, DueTask, EventType, History as _, NewDeliveries as _, Saved,

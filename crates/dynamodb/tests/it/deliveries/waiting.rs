@@ -3,20 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_service::clients::{
-    ClientId, ClientPatch, ClientState, ClientStore as _, LinkStore as _, Mode,
-};
+use antumbra_service::clients::{ClientId, ClientPatch, ClientState, ClientStore as _, Mode};
 use antumbra_service::clock::{Clock as _, ManualClock, time_left};
 use antumbra_service::deliveries::{
-    Deliveries, DeliveryStore as _, DueIndex as _, DueTask, History as _, NewDeliveries as _,
-    Queues, Saved, Status, Wait, queue_due,
+    Deliveries, DueTask, History as _, Queues, Saved, Status, Wait, queue_due,
 };
 use antumbra_testkit::{RecordingChannel, SendReply};
 
+use super::fixture::{DeliveryFixture, delivery};
 use crate::clients::{at, disabled};
-use crate::store::clients;
-
-use super::fixture::{DeliveryFixture, attempt, delivery};
 
 #[tokio::test]
 async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {

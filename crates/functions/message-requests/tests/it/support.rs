@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbInbox, MESSAGES};
 use antumbra_lambda_kit::HandlerError;
+use antumbra_message_requests::config::RequestsConfig;
 use antumbra_message_requests::operations::{
     DeleteFunction, GetFunction, NextFunction, QueryFunction,
 };
@@ -78,7 +79,8 @@ impl Bench {
         event: &[u8],
     ) -> Result<RequestSummary, HandlerError> {
         let responses = Arc::clone(&self.responses);
-        let requests = InboxRequests::new(function, responses, Arc::new(SystemClock));
+        let config = RequestsConfig::default();
+        let requests = InboxRequests::new(function, config, responses, Arc::new(SystemClock));
         let deadline = SystemClock.now().after(Duration::from_secs(20));
         requests.respond(event, "call-1", deadline).await
     }

@@ -137,12 +137,7 @@ pub(crate) fn print() {
         "<= 2",
         "0",
     );
-    row(
-        "allocations per record, warm, with messages",
-        sent,
-        "",
-        "",
-    );
+    row("allocations per record, warm, with messages", sent, "", "");
     let milliseconds = format!("{:.0}", loading());
     row(
         "loading 10,000 registrations, ms",

@@ -1,6 +1,7 @@
 //! Enums whose variants are words in JSON, items, queries and logs.
 
-/// Defines an enum with one word per variant: `ALL`, `as_str`, `Display` and `FromStr`.
+/// Defines an enum with one word per variant: `ALL`, `WORDS`, `as_str`, `Display` and `FromStr`.
+#[macro_export]
 macro_rules! word_enum {
     (
         $(#[$meta:meta])*
@@ -15,8 +16,13 @@ macro_rules! word_enum {
         }
 
         impl $name {
+            /// All variants.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
 
+            /// All variants, by their words.
+            pub const WORDS: &'static [(&'static str, $name)] = &[$(($word, $name::$variant)),+];
+
+            /// Returns the word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+
@@ -46,5 +52,3 @@ macro_rules! word_enum {
         }
     };
 }
-
-pub(crate) use word_enum;
