@@ -54,18 +54,17 @@ pub(crate) struct Connection {
         env = "ANTUMBRA_TABLE"
     )]
     table: String,
-    /// Layout of shadows in the table.
-    #[arg(long, global = true, value_enum, default_value_t = LayoutWord::Separate, env = "ANTUMBRA_LAYOUT")]
-    layout: LayoutWord,
+    /// Layout of shadows in the table: two items per shadow, or one [default: separate]
+    #[arg(long, global = true, value_enum, env = "ANTUMBRA_LAYOUT")]
+    layout: Option<LayoutWord>,
     /// Prefix of all MQTT topics of the deployment, such as prod/; topics on the command line have none.
     #[arg(
         long,
         global = true,
-        default_value_t,
         value_name = "PREFIX",
         env = "ANTUMBRA_TOPIC_PREFIX"
     )]
-    topic_prefix: TopicPrefix,
+    topic_prefix: Option<TopicPrefix>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -81,10 +80,7 @@ impl Connection {
     }
 
     pub(crate) fn shadow_table(&self) -> ShadowTableConfig {
-        let layout = match self.layout {
-            LayoutWord::Separate => Layout::Separate,
-            LayoutWord::Combined => Layout::Combined,
-        };
+        let layout = self.given_layout().unwrap_or_default();
         ShadowTableConfig::new(&self.table).layout(layout)
     }
 
@@ -293,8 +289,21 @@ impl Connection {
         self.load(self.endpoint(Service::Sqs)).await
     }
 
-    pub(crate) fn topic_prefix(&self) -> &TopicPrefix {
-        &self.topic_prefix
+    pub(crate) fn topic_prefix(&self) -> TopicPrefix {
+        self.topic_prefix.clone().unwrap_or_default()
+    }
+
+    /// The prefix, if it is given.
+    pub(crate) fn given_topic_prefix(&self) -> Option<&TopicPrefix> {
+        self.topic_prefix.as_ref()
+    }
+
+    /// The layout, if it is given.
+    pub(crate) fn given_layout(&self) -> Option<Layout> {
+        self.layout.map(|layout| match layout {
+            LayoutWord::Separate => Layout::Separate,
+            LayoutWord::Combined => Layout::Combined,
+        })
     }
 
     pub(crate) fn table(&self) -> &str {

@@ -5,6 +5,7 @@ mod connection;
 mod error;
 mod input;
 mod mqtt;
+mod options;
 mod output;
 mod progress;
 mod send_message;
@@ -13,7 +14,7 @@ mod stacks;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use commands::clients::ClientsArguments;
 use commands::cost::CostArguments;
@@ -112,8 +113,9 @@ enum Command {
 async fn main() -> ExitCode {
     // Before parsing: errors of the parser are JSON too.
     let as_json = std::env::args_os().any(|argument| argument == "--json");
-    let result = match Arguments::try_parse() {
-        Ok(arguments) => run(arguments).await,
+    let result = match parse(std::env::args_os()) {
+        Ok(Ok(arguments)) => run(arguments).await,
+        Ok(Err(error)) => Err(error),
         Err(error) if error.use_stderr() && !is_help(&error) => Err(CliError::from(&error)),
         // Help and version.
         Err(error) => error.exit(),
@@ -126,6 +128,21 @@ async fn main() -> ExitCode {
             error.exit_code()
         }
     }
+}
+
+/// Reads the arguments, and refuses options that the command does not use.
+fn parse(
+    words: impl IntoIterator<Item = std::ffi::OsString>,
+) -> Result<Result<Arguments, CliError>, clap::Error> {
+    let command = options::hide_unused(Arguments::command());
+    let matches = command.clone().try_get_matches_from(words)?;
+    let arguments = Arguments::from_arg_matches(&matches)?;
+    let mut checked = options::refuse_unused(&command, &matches);
+    if matches!(arguments.command, Command::Local(_)) {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        checked = checked.and_then(|()| options::refuse_unknown_variables(&command, names));
+    }
+    Ok(checked.map(|()| arguments))
 }
 
 /// Returns `true` for the help that is shown in place of a missing command.
@@ -144,10 +161,10 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
     let explain = |error| connection.explain(error);
     let text = match command {
         Command::Demo(demo) => {
-            return commands::demo::run(demo, connection.topic_prefix(), json).await;
+            return commands::demo::run(demo, &connection.topic_prefix(), json).await;
         }
         Command::Local(local) => {
-            return commands::local::run(local, connection.topic_prefix()).await;
+            return commands::local::run(local, &connection, json).await;
         }
         Command::Listen(listen) => return commands::listen::run(listen, json).await,
         Command::Messages(messages) => {
@@ -184,7 +201,8 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "antumbra", &mut script);
+            let mut command = options::hide_unused(Arguments::command());
+            clap_complete::generate(shell, &mut command, "antumbra", &mut script);
             String::from_utf8_lossy(&script).trim_end().to_owned()
         }
     };
@@ -197,7 +215,7 @@ mod tests {
 
     #[test]
     fn arguments_are_consistent() {
-        Arguments::command().debug_assert();
+        options::hide_unused(Arguments::command()).debug_assert();
     }
 
     #[test]
@@ -215,8 +233,8 @@ mod tests {
             let example =
                 example.unwrap_or_else(|| panic!("{} has no example", command.get_name()));
             let typed = words(example.split(" > ").next().unwrap_or(example));
-            let understood = Arguments::try_parse_from(&typed);
-            assert!(understood.is_ok(), "{example}: {understood:?}");
+            let understood = parse(typed.into_iter().map(Into::into));
+            assert!(matches!(understood, Ok(Ok(_))), "{example}: {understood:?}");
             *seen += 1;
             check_examples(command, seen);
         }

@@ -19,12 +19,13 @@ pub trait FunctionConfig: Sized {
 }
 
 /// Configuration that every function has.
-struct Common {
-    log_level: String,
+#[derive(Debug)]
+pub struct Common {
+    pub log_level: String,
     /// Logs metrics.
-    metrics: bool,
+    pub metrics: bool,
     /// Endpoint of a local stack instead of AWS.
-    endpoint: Option<String>,
+    pub endpoint: Option<String>,
 }
 
 impl FunctionConfig for Common {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 type LookUp = Box<dyn Fn(&str) -> Option<String>>;
 
@@ -15,6 +16,13 @@ pub struct Environment {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("environment: {}", .0.join("; "))]
 pub struct EnvironmentError(Vec<String>);
+
+impl EnvironmentError {
+    /// Each fault begins with the name of its variable.
+    pub fn faults(&self) -> &[String] {
+        &self.0
+    }
+}
 
 impl Environment {
     /// The variables of this process.
@@ -60,6 +68,11 @@ impl Environment {
         }
     }
 
+    /// Returns a time in seconds, which may have a fraction.
+    pub fn seconds(&mut self, name: &str, default: Duration) -> Duration {
+        self.or(name, Seconds(default)).0
+    }
+
     pub fn fault(&mut self, fault: impl fmt::Display) {
         self.faults.push(fault.to_string());
     }
@@ -73,9 +86,35 @@ impl Environment {
     }
 }
 
+struct Seconds(Duration);
+
+impl FromStr for Seconds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Seconds, &'static str> {
+        let seconds: Option<f64> = text.parse().ok();
+        let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        duration.map(Seconds).ok_or("not a number of seconds")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_may_have_a_fraction() {
+        let values = |name: &str| Some(name.to_owned()).filter(|name| name != "unset");
+        let mut environment = Environment::from_lookup(values);
+        let default = Duration::from_secs(5);
+        assert_eq!(environment.seconds("60", default).as_secs(), 60);
+        assert_eq!(environment.seconds("0.2", default).as_millis(), 200);
+        assert_eq!(environment.seconds("unset", default), default);
+        for invalid in ["-1", "NaN", "inf", "soon"] {
+            assert_eq!(environment.seconds(invalid, default), default);
+        }
+        assert_eq!(environment.finish().unwrap_err().faults().len(), 4);
+    }
 
     #[test]
     fn all_faults_are_reported_together() {

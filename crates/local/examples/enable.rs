@@ -17,7 +17,7 @@ use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MA
 use antumbra_local::clients::{HttpClients, sdk_config};
 use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver;
-use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_local::stack::{Options, Stack, default_webhook_allow};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
@@ -177,7 +177,7 @@ fn delivery(client: &ClientId, at: usize, first: Timestamp) -> Delivery {
 async fn prepare(running: &Running, endpoint: SocketAddr) -> ClientId {
     let database = sdk_config(running.dynamodb);
     let store = DynamoDbClients::connect(&database, MAIN.name);
-    let guard = Guard::new(Webhooks::default().allow);
+    let guard = Guard::new(default_webhook_allow());
     let clients = Clients::new(store, guard, Arc::new(SystemClock));
     let client: ClientId = "watch".parse().unwrap();
     let new = NewClient {

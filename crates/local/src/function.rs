@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use antumbra_lambda_kit::functions::spec;
-use antumbra_lambda_kit::{Handler, Invocation};
+use antumbra_lambda_kit::{Handler, Invocation, metrics};
 use antumbra_service::clock::{Clock as _, ShiftedClock};
 use bytes::Bytes;
 
@@ -39,16 +39,17 @@ pub struct Function {
 
 impl Function {
     /// A function of the product, with the timeout of its entry in `FUNCTIONS`. The clock sets the deadline
-    /// of each invocation.
+    /// of each invocation. Metrics are printed as Lambda logs them, if wanted.
     pub(crate) fn from_handler(
         name: &'static str,
         clock: ShiftedClock,
+        logs_metrics: bool,
         handler: impl Handler + 'static,
     ) -> Function {
         let timeout = spec(name).timeout;
         let handler = Arc::new(handler);
         Function::new(name, timeout, move |event| {
-            let handler = Arc::clone(&handler);
+            let (handler, clock) = (Arc::clone(&handler), clock.clone());
             let invocation = Invocation {
                 event,
                 deadline: clock.now().after(timeout),
@@ -58,6 +59,9 @@ impl Function {
                 let response = handler.handle(invocation).await;
                 let response = response.map_err(|error| HandlerError(error.to_string()))?;
                 tracing::debug!(function = name, metrics = ?response.metrics, "invoked");
+                if logs_metrics && !response.metrics.is_empty() {
+                    metrics::emit(name, clock.now(), &response.metrics);
+                }
                 Ok(response.payload)
             }
         })

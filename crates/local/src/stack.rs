@@ -7,6 +7,7 @@ mod data_directory;
 mod event_sources;
 mod functions;
 mod replaceable;
+mod settings;
 mod shadow_topics;
 mod targets;
 mod token;
@@ -16,13 +17,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
+use antumbra_lambda_kit::config;
+use antumbra_lambda_kit::environment::EnvironmentError;
 use antumbra_lambda_kit::functions::queues as names;
 use antumbra_liveness_sweep::Report;
 use antumbra_notify::RouteError;
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
-use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::StreamListener;
 use antumbra_wire::topic_prefix::TopicPrefix;
@@ -41,6 +42,7 @@ use crate::{dynamodb, mqtt, queues, schedule};
 use data_directory::DataDirectory;
 use replaceable::Replaceable;
 
+pub use settings::{Settings, SettingsError, default, default_webhook_allow, is_own, variables};
 pub use token::HttpToken;
 pub use webhooks::Webhooks;
 
@@ -59,15 +61,9 @@ pub struct Options {
     pub http_token: Option<String>,
     pub registrations: Registrations,
     pub clock: ShiftedClock,
-    /// Layout of the two documents of a shadow in the table.
-    pub layout: Layout,
-    /// Prefix of all MQTT topics.
-    pub topic_prefix: TopicPrefix,
+    /// Variables of the functions.
+    pub settings: Settings,
     pub webhooks: Webhooks,
-    /// Properties of automatically registered sensors; `None` to quarantine signals of unknown sensors.
-    pub auto_registration: Option<AutoRegistration>,
-    /// Values that signals may have.
-    pub signal_values: ValueType,
     pub http_clients: HttpClients,
     /// Host names that requests may have beside loopback ones.
     pub allowed_hosts: AllowedHosts,
@@ -86,6 +82,10 @@ pub struct Addresses {
 pub enum StackError {
     #[error(transparent)]
     Service(#[from] StartError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
@@ -121,6 +121,7 @@ struct LocalServices {
     queues: queues::Queues,
     broker: mqtt::Broker,
     clock: ShiftedClock,
+    settings: Settings,
     layout: Layout,
     topic_prefix: TopicPrefix,
     http_clients: HttpClients,
@@ -171,6 +172,10 @@ impl Stack {
         options: Options,
         wrap: impl Fn(Function) -> Function + Send + Sync + 'static,
     ) -> Result<Stack, StackError> {
+        options.settings.check()?;
+        let mut shared = options.settings.environment("", "");
+        let layout = config::layout(&mut shared);
+        let topic_prefix = shared.or("TOPIC_PREFIX", TopicPrefix::default());
         let data_directory = options
             .data_dir
             .as_deref()
@@ -195,8 +200,9 @@ impl Stack {
             queues: queues::start_with(options.aws_port, queue_options).await?,
             broker,
             clock: options.clock,
-            layout: options.layout,
-            topic_prefix: options.topic_prefix,
+            settings: options.settings,
+            layout,
+            topic_prefix,
             http_clients: options.unkind.http_clients(options.http_clients),
             hosts,
             unkind: options.unkind,
@@ -225,17 +231,10 @@ impl Stack {
         )
         .await?;
 
-        let sweep = services.liveness_sweep();
+        let sweep = services.liveness_sweep()?;
         let (stream_listener, listener) = services.stream_listener(options.registrations)?;
-        let mut functions = vec![
-            stream_listener,
-            services.message_ingest(),
-            services.sensor_ingest(options.auto_registration, options.signal_values),
-            sweep.clone(),
-            services.webhook_deliver(&options.webhooks),
-            services.shadow_requests(),
-        ];
-        functions.extend(services.message_requests());
+        let mut functions = services.functions(&options.webhooks)?;
+        functions.extend([stream_listener, sweep.clone()]);
         let concurrency = |function: &str| {
             let webhooks = function == antumbra_webhook_deliver::NAME;
             webhooks.then_some(options.webhooks.concurrency)
@@ -247,14 +246,8 @@ impl Stack {
             &services.topic_prefix,
         ));
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
-        let (http_address, http_api) = api::start(
-            &services,
-            options.http_port,
-            &http_token.text,
-            options.webhooks.allow,
-            options.signal_values,
-        )
-        .await?;
+        let (http_address, http_api) =
+            api::start(&services, options.http_port, &http_token.text).await?;
         let addresses = Addresses {
             dynamodb: services.dynamodb.address(),
             aws: services.queues.address(),

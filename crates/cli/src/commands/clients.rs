@@ -206,7 +206,7 @@ pub(crate) async fn run(
     let store = DynamoDbClients::connect(&database, connection.table());
     let allow = match &arguments.webhook_allow {
         Some(allow) => allow.clone(),
-        None if connection.is_local() => antumbra_local::stack::Webhooks::default().allow,
+        None if connection.is_local() => antumbra_local::stack::default_webhook_allow(),
         None => Allow::default(),
     };
     let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);

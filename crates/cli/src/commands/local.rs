@@ -2,28 +2,29 @@
 
 mod ready_file;
 mod reload;
+mod settings;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antumbra_local::listen::StartError;
-use antumbra_local::stack::{HttpToken, Options, Stack, StackError, Webhooks};
+use antumbra_local::stack::{HttpToken, Options, Settings, Stack, StackError};
 use antumbra_local::unkind::Unkind;
-use antumbra_publish::webhook::Allow;
-use antumbra_service::sensors::ValueType;
-use antumbra_wire::topic_prefix::TopicPrefix;
+use antumbra_service::shadows::Layout;
 use clap::Args;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::commands::registrations::Directory;
+use crate::connection::Connection;
 use crate::error::{CliError, chain};
 use crate::output::{BAD, FAINT, STRONG, print, styled, table};
 use crate::signals::Signals;
 use crate::stacks::{self, DEFAULT_NAME, Entry, RunningStack};
 use ready_file::ReadyFile;
 use reload::Reload;
+use settings::SettingsOptions;
 
 #[derive(Debug, Args)]
 pub(crate) struct LocalArguments {
@@ -53,13 +54,6 @@ pub(crate) struct LocalArguments {
     /// Bearer token of the HTTP API. By default one is generated at the first start and kept with the data.
     #[arg(long, value_name = "TOKEN", env = "ANTUMBRA_TOKEN", hide_env_values = true, value_parser = bearer_token)]
     token: Option<String>,
-    /// Webhook destinations beside the public internet: hosts, addresses and networks, with http:// to allow
-    /// plain HTTP. This machine by default.
-    #[arg(long, value_name = "LIST", env = "WEBHOOK_ALLOW")]
-    webhook_allow: Option<Allow>,
-    /// Values that signals may have: binary (0 and 1) or scalar (any number, text or boolean).
-    #[arg(long, value_name = "VALUES", env = "DATA", default_value_t)]
-    data: ValueType,
     /// Host name that requests may have beside loopback ones, for example of functions in a container. Can be
     /// repeated.
     #[arg(long, value_name = "NAME")]
@@ -74,23 +68,35 @@ pub(crate) struct LocalArguments {
     /// Log more; twice for everything.
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
+    #[command(flatten)]
+    settings: SettingsOptions,
 }
 
 impl LocalArguments {
-    fn webhooks(&self) -> Webhooks {
-        let mut webhooks = Webhooks::default();
-        if let Some(allow) = &self.webhook_allow {
-            webhooks.allow = allow.clone();
+    /// Settings of the functions, by variables and options.
+    fn settings(&self, connection: &Connection) -> Settings {
+        let mut settings = self.settings.0.clone();
+        if let Some(layout) = connection.given_layout() {
+            let is_combined = layout == Layout::Combined;
+            settings = settings.with("COMBINED", &is_combined.to_string());
         }
-        webhooks
+        if let Some(prefix) = connection.given_topic_prefix() {
+            settings = settings.with("TOPIC_PREFIX", &prefix.to_string());
+        }
+        settings
     }
 }
 
 pub(crate) async fn run(
     arguments: LocalArguments,
-    topic_prefix: &TopicPrefix,
+    connection: &Connection,
+    as_json: bool,
 ) -> Result<(), CliError> {
-    start_logging(arguments.verbose);
+    let settings = arguments.settings(connection);
+    settings.check().map_err(|faults| {
+        CliError::invalid(format!("{faults}; correct the variable or its option"))
+    })?;
+    start_logging(arguments.verbose, settings.get("LOG_LEVEL"));
     let terminal = std::io::stderr().is_terminal();
     let (mut reload, registrations) = Reload::start(&arguments.registrations)?;
     let enabled_registrations = registrations
@@ -111,9 +117,7 @@ pub(crate) async fn run(
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
         registrations,
-        topic_prefix: topic_prefix.clone(),
-        webhooks: arguments.webhooks(),
-        signal_values: arguments.data,
+        settings: settings.clone(),
         unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
         allowed_hosts: arguments.allow_host.iter().cloned().collect(),
         ..Options::default()
@@ -139,14 +143,16 @@ pub(crate) async fn run(
     if let Some(file) = &ready_file {
         file.write(&crate::output::json(&running))?;
     }
-    let banner = banner(
-        &stack,
-        &arguments,
-        topic_prefix,
-        enabled_registrations,
-        entry.is_some(),
-    );
-    print(&banner)?;
+    print(&match as_json {
+        true => crate::output::json(&running),
+        false => banner(
+            &stack,
+            &arguments,
+            &settings,
+            enabled_registrations,
+            entry.is_some(),
+        ),
+    })?;
     loop {
         tokio::select! {
             () = signals.next() => break,
@@ -202,11 +208,14 @@ fn port_option(service: &str) -> &'static str {
     }
 }
 
-fn start_logging(verbose: u8) {
+fn start_logging(verbose: u8, level: Option<&str>) {
     // `dynoxide` is off by default, because the caller reports its error responses.
-    let filter = match verbose {
-        0 => "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off",
-        1 => {
+    let filter = match (verbose, level) {
+        (0, Some(level)) => level,
+        (0, None) => {
+            "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off"
+        }
+        (1, _) => {
             "warn,antumbra_notify=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
         }
         _ => "debug",
@@ -263,7 +272,7 @@ fn running_stack(stack: &Stack, name: &str) -> RunningStack {
 fn banner(
     stack: &Stack,
     arguments: &LocalArguments,
-    topic_prefix: &TopicPrefix,
+    settings: &Settings,
     enabled_registrations: usize,
     is_found: bool,
 ) -> String {
@@ -285,9 +294,9 @@ fn banner(
         row(
             "MQTT",
             format!("mqtt://{}", addresses.mqtt),
-            &match topic_prefix.to_string().as_str() {
-                "" => "3.1.1 and 5".to_owned(),
-                prefix => format!("3.1.1 and 5, topics below {prefix}"),
+            &match settings.get("TOPIC_PREFIX") {
+                None => "3.1.1 and 5".to_owned(),
+                Some(prefix) => format!("3.1.1 and 5, topics below {prefix}"),
             },
         ),
         row(
@@ -314,6 +323,18 @@ fn banner(
             arguments.registrations.path().display()
         ),
     };
+    let differences = settings.differences().into_iter();
+    let differences: Vec<String> = differences
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let differences = match differences.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n{} {}",
+            styled(STRONG, "Settings:"),
+            differences.join(", ")
+        ),
+    };
     let connection = match (is_found, arguments.name.as_str()) {
         (true, DEFAULT_NAME) => "--local".to_owned(),
         (true, name) => format!("--local={name}"),
@@ -335,7 +356,7 @@ fn banner(
         ),
     ];
     format!(
-        "{}\n{}\n\n{registrations}, {storage}{unkind}. \
+        "{}\n{}{differences}\n\n{registrations}, {storage}{unkind}. \
          Try in another terminal:\n\n  {}\n\n\
          Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),

@@ -79,7 +79,7 @@ impl BrokerArguments {
     ) -> Result<Session, CliError> {
         let broker = self.broker(connection).await?;
         let timeout = Duration::from_secs(self.timeout);
-        Session::open(&broker, client_id, connection.topic_prefix(), timeout).await
+        Session::open(&broker, client_id, &connection.topic_prefix(), timeout).await
     }
 }
 

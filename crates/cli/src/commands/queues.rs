@@ -8,7 +8,7 @@ use antumbra_dynamodb::streams::{self, StreamRecords};
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows};
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
-use antumbra_publish::sqs::{BYTES, SMALL_BYTES};
+use antumbra_publish::sqs::BYTES;
 use antumbra_publish::{
     AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsFailedQueue,
 };
@@ -173,15 +173,15 @@ impl RedriveArguments {
         let aws = connection.aws().await;
         let database = connection.sdk_config().await;
         let table = connection.table();
-        // The queues of an emulator have a smaller size limit and no tenants.
+        // The queues of an emulator have no tenants.
         let is_aws = aws.endpoint_url().is_none();
         let channels = AwsChannelFactory::new(
             &aws,
             ChannelOptions {
                 iot_endpoint: self.iot_endpoint.clone(),
-                topic_prefix: connection.topic_prefix().clone(),
+                topic_prefix: connection.topic_prefix(),
                 undeliverable: queue.url.clone(),
-                queue_bytes: if is_aws { BYTES } else { SMALL_BYTES },
+                queue_bytes: BYTES,
                 tenants: is_aws,
                 clients: Some(DeliveryQueues {
                     links: Arc::new(DynamoDbClients::connect(&database, table)),

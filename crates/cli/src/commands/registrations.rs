@@ -37,7 +37,7 @@ pub(crate) enum RegistrationsCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Directory {
     /// Directory of registrations; those of a directory `examples` in it are loaded too [default: registrations]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "REGISTRATIONS")]
     registrations: Option<PathBuf>,
 }
 

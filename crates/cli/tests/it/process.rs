@@ -9,6 +9,11 @@ use serde_json::Value;
 
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_antumbra"));
+    // Variables of the tests, and of the user's command.
+    let own = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in own.filter(|name| name.starts_with("ANTUMBRA_")) {
+        command.env_remove(name);
+    }
     command
         .env("AWS_ACCESS_KEY_ID", "local")
         .env("AWS_SECRET_ACCESS_KEY", "local")

@@ -89,8 +89,8 @@ fn readings_messages_and_deliveries_expire_unless_configured_otherwise() {
         [
             variable("sensor-ingest", "RETENTION"),
             variable("http-api", "RETENTION"),
-            variable("message-ingest", "RETENTION_DAYS"),
-            variable("webhook-deliver", "RETENTION_DAYS"),
+            variable("message-ingest", "MESSAGE_RETENTION_DAYS"),
+            variable("webhook-deliver", "DELIVERY_RETENTION_DAYS"),
         ]
     };
     assert_eq!(retention(&[]), ["*=30", "*=30", "30", "7"]);

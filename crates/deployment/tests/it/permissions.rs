@@ -8,7 +8,6 @@ mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::shadows::Layout;
 use antumbra_wire::rules::deployed_rules;
 
@@ -32,10 +31,9 @@ struct Recording {
 
 /// Runs the scenario with all settings of a deployment that change calls.
 async fn recorded() -> Recording {
-    let newcomer = AutoRegistration::new("unknown/unknown/unknown/unknown", "lock", 3600).unwrap();
     let mut recorded = Recording::default();
-    for (layout, newcomer) in [(Layout::Separate, None), (Layout::Combined, Some(newcomer))] {
-        let mut scenario = Scenario::start(layout, newcomer).await;
+    for (layout, newcomers) in [(Layout::Separate, false), (Layout::Combined, true)] {
+        let mut scenario = Scenario::start(layout, newcomers).await;
         scenario.run().await;
         for call in scenario.recorder.calls() {
             let of = recorded.seen.entry(call.function.clone()).or_default();

@@ -16,10 +16,8 @@ use antumbra_dynamodb::MAIN;
 use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Webhooks};
 use antumbra_registration::Registrations;
-use antumbra_sensor_ingest::AutoRegistration;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::deliveries::{Delays, Policy};
-use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -90,10 +88,9 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    pub(crate) async fn start(layout: Layout, newcomer: Option<AutoRegistration>) -> Scenario {
+    pub(crate) async fn start(layout: Layout, newcomers: bool) -> Scenario {
         let recorder = Recorder::default();
         let clock = ShiftedClock::default();
-        let newcomers = newcomer.is_some();
         let policy = Policy {
             delays: Delays {
                 first: Duration::ZERO,
@@ -109,13 +106,14 @@ impl Scenario {
         let home = Home::start(Options {
             registrations: registrations(),
             clock: clock.clone(),
-            layout,
-            auto_registration: newcomer,
-            signal_values: ValueType::Scalar,
+            settings: support::settings(layout)
+                .with("AUTO_REGISTER", &newcomers.to_string())
+                .with("AUTO_REGISTER_TYPE", "lock")
+                .with("DATA", "scalar"),
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
             webhooks: Webhooks {
-                policy,
+                policy: Some(policy),
                 ..Webhooks::default()
             },
             ..Options::default()

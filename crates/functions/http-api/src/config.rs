@@ -11,6 +11,7 @@ use antumbra_shadow::Model;
 
 use crate::AuthMode;
 
+#[derive(Debug)]
 pub struct Config {
     pub table: String,
     pub messages_table: String,

@@ -29,8 +29,8 @@ impl FunctionConfig for Config {
             signals_queue_url: environment.optional("SIGNALS_QUEUE_URL"),
             deliveries_fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
             deliveries_queue_url: environment.required("DELIVERIES_QUEUE_URL"),
-            marker_wait: Duration::from_secs(environment.or("MARKER_WAIT_SECONDS", 10)),
-            grace: Duration::from_secs(environment.or("GRACE_SECONDS", 5)),
+            marker_wait: environment.seconds("MARKER_WAIT_SECONDS", Duration::from_secs(10)),
+            grace: environment.seconds("GRACE_SECONDS", Duration::from_secs(5)),
             limits: Limits {
                 at_once: environment.or("CONCURRENCY", Limits::default().at_once),
                 ..Limits::default()

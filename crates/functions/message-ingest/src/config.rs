@@ -18,7 +18,7 @@ pub struct Config {
 
 impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
-        let days: u16 = environment.or("RETENTION_DAYS", 0);
+        let days: u16 = environment.or("MESSAGE_RETENTION_DAYS", 0);
         let default = MessageParser::default();
         Config {
             table: environment.required("TABLE"),

@@ -23,6 +23,7 @@ impl FunctionConfig for RequestsConfig {
     }
 }
 
+#[derive(Debug)]
 pub struct InboxConfig {
     pub table: String,
     pub requests: RequestsConfig,
@@ -37,6 +38,7 @@ impl FunctionConfig for InboxConfig {
     }
 }
 
+#[derive(Debug)]
 pub struct SendConfig {
     pub outbound: String,
     /// Largest message that the queue accepts.

@@ -47,14 +47,10 @@ impl Default for Config {
 impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
         let default = Config::default();
-        let days: u16 = environment.or("RETENTION_DAYS", 30);
+        let days: u16 = environment.or("DELIVERY_RETENTION_DAYS", 30);
         let disable_hours = default.policy.disable_after.as_secs() / HOUR.as_secs();
         let disable_hours: u16 = environment.or("DISABLE_AFTER_HOURS", disable_hours as u16);
-        let mut seconds =
-            |name, default: Duration| Duration::from_secs(environment.or(name, default.as_secs()));
         let delays = default.policy.delays;
-        let first = seconds("RETRY_FIRST_SECONDS", delays.first);
-        let longest = seconds("RETRY_LONGEST_SECONDS", delays.longest);
         Config {
             table: environment.required("TABLE"),
             fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
@@ -68,8 +64,8 @@ impl FunctionConfig for Config {
                 max_attempts: environment.or("DELIVERY_MAX_ATTEMPTS", default.policy.max_attempts),
                 delays: Delays {
                     curve: environment.or("RETRY_CURVE", delays.curve),
-                    first,
-                    longest,
+                    first: environment.seconds("RETRY_FIRST_SECONDS", delays.first),
+                    longest: environment.seconds("RETRY_LONGEST_SECONDS", delays.longest),
                 },
                 disable_after: HOUR * u32::from(disable_hours),
                 ..default.policy

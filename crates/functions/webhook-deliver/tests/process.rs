@@ -203,7 +203,7 @@ fn an_invalid_environment_is_rejected() {
         ("WEBHOOK_ALLOW", Some("http://")),
         ("RETRY_CURVE", Some("steep")),
         ("DELIVERY_MAX_ATTEMPTS", Some("many")),
-        ("RETENTION_DAYS", Some("-1")),
+        ("DELIVERY_RETENTION_DAYS", Some("-1")),
     ];
     assert_rejects(BINARY, &environment, &changes);
 }

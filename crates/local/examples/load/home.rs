@@ -8,7 +8,7 @@ use antumbra_dynamodb::{
 use antumbra_local::clients::sdk_config;
 use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver::{self, Receiver};
-use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_local::stack::{Options, Stack, default_webhook_allow};
 use antumbra_publish::webhook::Guard;
 use antumbra_registration::Registrations;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
@@ -94,7 +94,7 @@ impl Home {
         let registry = self.sensors();
         let store =
             DynamoDbClients::connect(&sdk_config(self.stack.addresses().dynamodb), MAIN.name);
-        let guard = Guard::new(Webhooks::default().allow);
+        let guard = Guard::new(default_webhook_allow());
         let clients = Clients::new(store, guard, Arc::new(SystemClock));
         let client =
             |at: usize| -> ClientId { format!("client-{}", at % CLIENTS).parse().unwrap() };

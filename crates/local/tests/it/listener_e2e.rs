@@ -24,6 +24,7 @@ impl Home {
     async fn start(layout: Layout, rules: &[Value]) -> Home {
         let services = support::Home::start(Options {
             registrations: registrations(rules.iter().map(Value::to_string)),
+            settings: support::settings(layout),
             ..Options::default()
         })
         .await;

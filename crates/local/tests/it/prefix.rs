@@ -1,6 +1,6 @@
 //! A stack with a topic prefix: requests, responses, notifications and the inbox, through an MQTT client.
 
-use antumbra_local::stack::Options;
+use antumbra_local::stack::{Options, Settings};
 use serde_json::{Value, json};
 
 use crate::device::{v4, v5};
@@ -14,7 +14,7 @@ async fn start() -> Home {
     ];
     Home::start(Options {
         registrations: registrations(shipped),
-        topic_prefix: "stage/".parse().unwrap(),
+        settings: Settings::from([("TOPIC_PREFIX", "stage/")]),
         ..Options::default()
     })
     .await

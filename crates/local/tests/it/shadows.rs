@@ -9,7 +9,7 @@ use antumbra_service::shadows::{Layout, ShadowId, Shadows};
 use serde_json::{Value, json};
 
 use crate::device::v4::{Device, QoS};
-use crate::support::{Home, registrations};
+use crate::support::{Home, registrations, settings};
 
 /// A stack with the shipped registrations that notify devices of their shadows.
 async fn start(layout: Layout) -> Home {
@@ -19,7 +19,7 @@ async fn start(layout: Layout) -> Home {
     ];
     Home::start(Options {
         registrations: registrations(shipped),
-        layout,
+        settings: settings(layout),
         ..Options::default()
     })
     .await

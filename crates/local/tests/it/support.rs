@@ -8,12 +8,13 @@ use antumbra_local::{
     dynamodb::{self, DynamoDb, Storage},
     function::{Function, HandlerError},
     queues::{self, Queues},
-    stack::{Options, Stack},
+    stack::{Options, Settings, Stack},
 };
 use antumbra_registration::Registrations;
 use antumbra_service::sensors::{
     Generation, Location, RegisteredSensor, Sensor, SensorId, Version,
 };
+use antumbra_service::shadows::Layout;
 use antumbra_shadow::Timestamp;
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
@@ -185,8 +186,19 @@ pub(crate) struct Home {
     pub(crate) sqs: aws_sdk_sqs::Client,
 }
 
+/// Settings of a layout.
+pub(crate) fn settings(layout: Layout) -> Settings {
+    let is_combined = layout == Layout::Combined;
+    Settings::from([("COMBINED", &is_combined.to_string()[..])])
+}
+
 impl Home {
+    /// Starts a stack whose sweep waits only shortly for signals that were overtaken.
     pub(crate) async fn start(options: Options) -> Home {
+        let options = Options {
+            settings: options.settings.with("GRACE_SECONDS", "0.2"),
+            ..options
+        };
         Home::of(Stack::start(options).await.unwrap())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::function::Function;
-use antumbra_local::stack::{Options, Stack, Webhooks};
+use antumbra_local::stack::{Options, Settings, Stack};
 use antumbra_notify::files;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::ShiftedClock;
@@ -97,10 +97,15 @@ impl DemoStack {
         let clock = ShiftedClock::default();
         let options = Options {
             registrations,
-            topic_prefix: topic_prefix.clone(),
+            settings: Settings::from([
+                ("TOPIC_PREFIX", &topic_prefix.to_string()[..]),
+                // Retries and silence are shown within seconds.
+                ("RETRY_FIRST_SECONDS", "1"),
+                ("RETRY_LONGEST_SECONDS", "1"),
+                ("GRACE_SECONDS", "0.2"),
+            ]),
             clock: clock.clone(),
             http_token: Some(TOKEN.to_owned()),
-            webhooks: fast_retries(),
             ..Options::default()
         };
         let stack = Stack::start_wrapped(options, wrap)
@@ -255,13 +260,6 @@ impl DemoStack {
 }
 
 /// Retries after one second, so that the demo does not wait.
-fn fast_retries() -> Webhooks {
-    let mut webhooks = Webhooks::default();
-    webhooks.policy.delays.first = Duration::from_secs(1);
-    webhooks.policy.delays.longest = Duration::from_secs(1);
-    webhooks
-}
-
 pub(super) struct Device {
     session: Session,
     /// Messages of other topics that arrived first.

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use antumbra_cost::{Batched, Bill, Unit};
 use antumbra_local::function::Function;
-use antumbra_local::stack::{Options, Stack};
+use antumbra_local::stack::{Options, Settings, Stack};
 use antumbra_registration::Registrations;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -55,7 +55,7 @@ impl Scene {
             registrations: registrations(),
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
-            signal_values: antumbra_service::sensors::ValueType::Scalar,
+            settings: Settings::from([("DATA", "scalar")]),
             ..Options::default()
         };
         let (real, seen) = (Arc::clone(&functions), Arc::clone(&events));

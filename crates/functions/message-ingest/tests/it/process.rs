@@ -20,7 +20,7 @@ async fn messages_are_stored_or_quarantined() {
             ("uuidKey", "header.imei".to_owned()),
             ("messageIdKey", "header.at".to_owned()),
             ("MESSAGE_ID_DIGITS", "4".to_owned()),
-            ("RETENTION_DAYS", "30".to_owned()),
+            ("MESSAGE_RETENTION_DAYS", "30".to_owned()),
             ("AWS_ENDPOINT_URL_DYNAMODB", bench.endpoint.url()),
             ("AWS_ENDPOINT_URL_SQS", sqs.url()),
         ],

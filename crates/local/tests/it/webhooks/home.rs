@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbSensors, MAIN, SensorConfig};
-use antumbra_local::stack::{Options, Webhooks};
+use antumbra_local::stack::{Options, Webhooks, default_webhook_allow};
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::{ClientId, ClientState, Clients, Mode, NewClient, Secret};
@@ -53,12 +53,11 @@ impl Home {
 
     pub(super) async fn start(policy: Policy) -> Home {
         let webhooks = Webhooks {
-            policy,
+            policy: Some(policy),
             timeout: Duration::from_millis(500),
             concurrency: 4,
-            ..Webhooks::default()
         };
-        let allow = webhooks.allow.clone();
+        let allow = default_webhook_allow();
         let services = support::Home::start(Options {
             registrations: registrations([REGISTRATION]),
             webhooks,
