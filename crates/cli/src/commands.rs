@@ -4,6 +4,7 @@ pub(crate) mod clients;
 pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod listen;
 pub(crate) mod local;
 pub(crate) mod messages;

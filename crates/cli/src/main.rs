@@ -7,7 +7,7 @@ mod input;
 mod mqtt;
 mod options;
 mod output;
-mod progress;
+mod plot;
 mod send_message;
 mod signals;
 mod stacks;
@@ -20,6 +20,7 @@ use commands::clients::ClientsArguments;
 use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
 use commands::doctor::DoctorArguments;
+use commands::events::EventsArguments;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
@@ -65,6 +66,10 @@ enum Command {
     ///
     /// Example: antumbra cost --devices 10000 --reports-per-minute 1
     Cost(CostArguments),
+    /// Show the events of a bus of the local EventBridge. The events stay.
+    ///
+    /// Example: antumbra events --local
+    Events(EventsArguments),
     /// Receive webhooks, verify their signatures and print them.
     ///
     /// Example: antumbra listen --port 9000 --secret whsec_...
@@ -172,6 +177,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         }
         Command::Mqtt(mqtt) => return commands::mqtt::run(mqtt, &connection, json).await,
         Command::Doctor(doctor) => return commands::doctor::run(doctor, &connection, json).await,
+        Command::Events(events) => return commands::events::run(events, &connection, json).await,
         Command::Queues(queues) => return commands::queues::run(queues, &connection, json).await,
         Command::Shadow(ShadowCommand::Watch(watch)) => {
             connection.check(Service::DynamoDb).await?;

@@ -1,5 +1,5 @@
-//! Options of the whole command line, and the commands that use them. A command neither shows nor accepts the others,
-//! except `--local`, which stands in aliases and changes nothing where no service is called.
+//! Options of the whole command line, and the commands that use them. A command neither shows nor accepts the others.
+//! Those before the command may stand in an alias for all commands that call services; `--local` for every command.
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
@@ -18,6 +18,7 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("cost", &[&[JSON]]),
     ("demo", &[&["topic_prefix", JSON]]),
     ("doctor", &[TABLE, QUEUE, BROKER]),
+    ("events", &[QUEUE]),
     ("listen", &[&[JSON]]),
     ("local", &[&["layout", "topic_prefix", JSON]]),
     ("messages", &[BROKER]),
@@ -75,7 +76,7 @@ fn hide_below(command: Command, path: &str, options: &[clap::Arg]) -> Command {
     })
 }
 
-/// Refuses options that the command does not use. Variables may be set for other commands.
+/// Refuses options that the command does not use. Variables, and options before the command, may be meant for others.
 pub(crate) fn refuse_unused(command: &Command, matches: &ArgMatches) -> Result<(), CliError> {
     let (mut path, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
@@ -86,8 +87,9 @@ pub(crate) fn refuse_unused(command: &Command, matches: &ArgMatches) -> Result<(
     let used = used(&path).unwrap_or_default();
     for option in command.get_arguments().filter(|one| one.is_global_set()) {
         let id = option.get_id().as_str();
-        let is_given = leaf.value_source(id) == Some(ValueSource::CommandLine);
-        if is_given && id != "local" && !used.contains(&id) {
+        let is_in = |part: &ArgMatches| part.value_source(id) == Some(ValueSource::CommandLine);
+        let is_shared = id == "local" || (is_in(matches) && used.contains(&"local"));
+        if is_in(leaf) && !used.contains(&id) && !is_shared {
             return Err(CliError::invalid(format!(
                 "--{} has no meaning for `antumbra {path}`; leave it out",
                 option.get_long().unwrap_or(id)
@@ -215,7 +217,16 @@ mod tests {
             assert_eq!(checked(words), Err(reason.to_owned()));
         }
         for accepted in [
-            &["antumbra", "--local", "cost"][..],
+            &[
+                "antumbra",
+                "--endpoint-url",
+                "http://a",
+                "sensors",
+                "signal",
+                "a",
+                "1",
+            ][..],
+            &["antumbra", "--local", "cost"],
             &["antumbra", "--table", "x", "shadow", "get", "lamp"],
             &[
                 "antumbra",

@@ -2,8 +2,10 @@
 //!
 //! Reading order: [`listen`], [`http`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
 //! [`mqtt`] are the services. A [`function`] is invoked by the event sources [`stream`], [`queue_pump`],
-//! [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions, and
+//! [`rabbitmq`], [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions, and
 //! [`unkind`] makes them behave as AWS may.
+//!
+//! [`progress`] is for long commands and loads.
 //!
 //! Only [`stack`] knows the product's functions; to the other modules they are functions from event bytes to
 //! response bytes. Nothing here is meant for production.
@@ -14,8 +16,10 @@ pub mod function;
 pub mod http;
 pub mod listen;
 pub mod mqtt;
+pub mod progress;
 pub mod queue_pump;
 pub mod queues;
+pub mod rabbitmq;
 pub mod receiver;
 pub mod rules;
 pub mod schedule;

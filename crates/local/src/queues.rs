@@ -1,4 +1,4 @@
-//! SQS, SNS and, with a broker to publish to, the data plane of AWS IoT behind one loopback endpoint, as the
+//! SQS, SNS, EventBridge and, with a broker to publish to, the data plane of AWS IoT behind one loopback endpoint, as the
 //! AWS CLI and every SDK expect them. [`antumbra_queues`] keeps the queues and topics.
 
 mod data_plane;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use antumbra_queues::QueuesConfig;
 pub use antumbra_queues::Unkindness;
+pub use antumbra_queues::eventbridge::bus_queue;
 
 use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};

@@ -38,7 +38,7 @@ use crate::rules::RuleError;
 use crate::stream::{CheckpointError, Checkpoints};
 use crate::task::Running;
 use crate::unkind::Unkind;
-use crate::{dynamodb, mqtt, queues, schedule};
+use crate::{dynamodb, mqtt, queues, rabbitmq, schedule};
 use data_directory::DataDirectory;
 use replaceable::Replaceable;
 
@@ -68,6 +68,8 @@ pub struct Options {
     /// Host names that requests may have beside loopback ones.
     pub allowed_hosts: AllowedHosts,
     pub unkind: Unkind,
+    /// Queue of a RabbitMQ broker that sends signals.
+    pub rabbitmq: Option<rabbitmq::Source>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,12 +226,7 @@ impl Stack {
             let released = services.queues.queues().release(queue);
             released.map_err(RuleError::Queue)?;
         }
-        targets::ensure(
-            &options.registrations,
-            &sqs,
-            &aws_sdk_sns::Client::new(&sdk),
-        )
-        .await?;
+        services.ensure_targets(&options.registrations).await?;
 
         let sweep = services.liveness_sweep()?;
         let (stream_listener, listener) = services.stream_listener(options.registrations)?;
@@ -245,6 +242,12 @@ impl Stack {
             &services.broker,
             &services.topic_prefix,
         ));
+        if let Some(source) = options.rabbitmq {
+            let is_ingest = |one: &&Function| one.name() == antumbra_sensor_ingest::NAME;
+            for ingest in functions.iter().filter(is_ingest) {
+                event_sources.push(rabbitmq::start(source.clone(), ingest.clone()).await?);
+            }
+        }
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
         let (http_address, http_api) =
             api::start(&services, options.http_port, &http_token.text).await?;
@@ -277,12 +280,7 @@ impl Stack {
     /// Replaces all registrations, or none if one of them cannot be used. Changes that are being processed are
     /// processed with the registrations before.
     pub async fn reload(&self, registrations: Registrations) -> Result<(), StackError> {
-        let sdk = self.services.sdk();
-        let (sqs, sns) = (
-            aws_sdk_sqs::Client::new(&sdk),
-            aws_sdk_sns::Client::new(&sdk),
-        );
-        targets::ensure(&registrations, &sqs, &sns).await?;
+        self.services.ensure_targets(&registrations).await?;
         self.listener
             .replace(self.services.listener(registrations)?);
         Ok(())

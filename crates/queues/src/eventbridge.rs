@@ -121,7 +121,10 @@ impl Queues {
 
     fn list_buses(&self, request: &ListEventBuses) -> Value {
         let state = self.lock();
-        let tagged = state.queues.values().filter_map(|queue| queue.entry.tags.get(TAG));
+        let tagged = state
+            .queues
+            .values()
+            .filter_map(|queue| queue.entry.tags.get(TAG));
         let mut names: Vec<&str> = tagged.map(String::as_str).collect();
         if !names.contains(&DEFAULT) {
             names.push(DEFAULT);
@@ -190,7 +193,9 @@ impl Queues {
             let text = "Detail is malformed.";
             return Err(ApiError::new("MalformedDetail", text));
         }
-        let ms = entry.time.map_or(now_ms(), |seconds| (seconds * 1000.0) as u64);
+        let ms = entry
+            .time
+            .map_or(now_ms(), |seconds| (seconds * 1000.0) as u64);
         let time = jiff::Timestamp::from_millisecond(ms as i64).unwrap_or_default();
         let mut event = json!({
             "version": "0",
@@ -249,7 +254,10 @@ mod tests {
         assert_ne!(bus_queue(&long), bus_queue(&longer));
         for name in ["a.b", "aws.partner/x/y", &long] {
             let queue = bus_queue(name);
-            assert!(queue.len() <= NAME_LENGTH && crate::queue::is_name(&queue), "{queue}");
+            assert!(
+                queue.len() <= NAME_LENGTH && crate::queue::is_name(&queue),
+                "{queue}"
+            );
         }
     }
 }

@@ -1,14 +1,15 @@
-//! SQS and SNS for the local stack, behind the wire protocols of AWS.
+//! SQS, SNS and event buses of EventBridge for the local stack, behind the wire protocols of AWS.
 //!
 //! - [`queue`]: one queue, pure, shared with the simulation
 //! - [`Queues`]: all queues and topics, their journal and long polling
-//! - [`sqs`] and [`sns`]: the operations over HTTP
+//! - [`sqs`], [`sns`] and [`eventbridge`]: the operations over HTTP
 //!
 //! With a data directory everything survives a restart, also one by a kill: messages, their visibility and
 //! receive counts, delays and deduplication ids. Not emulated: access policies, encryption, subscriptions
-//! other than SQS, delivery retries of a topic, signatures of notifications.
+//! other than SQS, delivery retries of a topic, signatures of notifications, rules of a bus.
 
 mod error;
+pub mod eventbridge;
 mod journal;
 pub mod queue;
 mod service;

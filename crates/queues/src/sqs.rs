@@ -95,7 +95,7 @@ fn respond<T: Serialize>(result: Result<T, ApiError>) -> Result<Value, ApiError>
         .map_err(|error| ApiError::new("InternalFailure", error.to_string()))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let body = if body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body)
         .map_err(|error| ApiError::new("SerializationException", error.to_string()))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
+use antumbra_local::progress::Progress;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::{Allow, Guard};
 use antumbra_service::api::{CreatedClient, EnabledClient, QueuedDelivery, RotatedSecret};
@@ -24,7 +25,6 @@ use serde_json::json as object;
 use crate::connection::Connection;
 use crate::error::CliError;
 use crate::input::{Paging, time};
-use crate::progress::Progress;
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientsArguments {
@@ -282,7 +282,21 @@ async fn execute(
             Ok(render::rotated(&rotated, json))
         }
         C::Enable { id } => {
-            let enabled = EnabledClient::from(deliveries.enable(&id).await?);
+            let progress = Progress::new("deliveries queued");
+            let mut done = deliveries.enable(&id).await?;
+            progress.add(done.queued);
+            while !done.finished {
+                let next = deliveries.release(&id).await?;
+                progress.add(next.queued);
+                done.queued += next.queued;
+                done.finished = next.finished;
+                // The schedule goes on where this does not get any further.
+                if next.queued == 0 {
+                    break;
+                }
+            }
+            drop(progress);
+            let enabled = EnabledClient::from(done);
             let more = if enabled.releasing {
                 ", more follow"
             } else {

@@ -7,7 +7,9 @@ mod settings;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use antumbra_lambda_kit::functions::queues;
 use antumbra_local::listen::StartError;
+use antumbra_local::rabbitmq::{Broker, Source};
 use antumbra_local::stack::{HttpToken, Options, Settings, Stack, StackError};
 use antumbra_local::unkind::Unkind;
 use antumbra_service::shadows::Layout;
@@ -62,6 +64,13 @@ pub(crate) struct LocalArguments {
     /// latency, transaction conflicts.
     #[arg(long, value_name = "SEED", env = "ANTUMBRA_UNKIND")]
     unkind: Option<u64>,
+    /// RabbitMQ broker that sends signals, as amqp://user:password@host:port/virtual-host; read as an event source of
+    /// Amazon MQ would. Needs a build with --features rabbitmq.
+    #[arg(long, value_name = "URL", hide = cfg!(not(feature = "rabbitmq")))]
+    rabbitmq: Option<Broker>,
+    /// Queue of that broker.
+    #[arg(long, value_name = "NAME", default_value = queues::SIGNALS, requires = "rabbitmq", hide = cfg!(not(feature = "rabbitmq")))]
+    rabbitmq_queue: String,
     /// File with all addresses and the token as JSON; it exists while the stack is up.
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -119,6 +128,10 @@ pub(crate) async fn run(
         registrations,
         settings: settings.clone(),
         unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
+        rabbitmq: arguments.rabbitmq.clone().map(|broker| Source {
+            broker,
+            queue: arguments.rabbitmq_queue.clone(),
+        }),
         allowed_hosts: arguments.allow_host.iter().cloned().collect(),
         ..Options::default()
     });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::streams::{self, StreamRecords};
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows};
+use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
 use antumbra_publish::sqs::BYTES;
@@ -23,7 +24,6 @@ use crate::commands::registrations::Directory;
 use crate::connection::{Connection, Service};
 use crate::error::CliError;
 use crate::output;
-use crate::progress::Progress;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueuesArguments {
@@ -151,7 +151,7 @@ impl RedriveArguments {
             true => Some(self.resender(queue, connection).await?),
             false => None,
         };
-        let progress = Progress::new("messages");
+        let progress = Progress::of(messages.len(), "messages moved");
         let done = redrive::redrive(queue, &options, resender.as_ref(), start, |count| {
             progress.add(count);
         });

@@ -4,6 +4,7 @@ mod import;
 mod render;
 mod signal;
 
+use antumbra_local::progress::Progress;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
@@ -15,7 +16,6 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::error::CliError;
 use crate::input::{Paging, time};
-use crate::progress::Progress;
 use import::Import;
 pub(crate) use signal::SendSignal;
 
@@ -144,6 +144,9 @@ pub(crate) enum StoredCommand {
         /// Maximum number of readings.
         #[arg(long, default_value_t = DEFAULT_LATEST as u32, value_parser = clap::value_parser!(u32).range(1..=1000))]
         most: u32,
+        /// Draw the readings.
+        #[arg(long, conflicts_with = "json")]
+        plot: bool,
     },
     /// Show the readings of a time range, oldest first.
     ///
@@ -159,6 +162,9 @@ pub(crate) enum StoredCommand {
         to: Timestamp,
         #[command(flatten)]
         paging: Paging,
+        /// Draw the readings.
+        #[arg(long, conflicts_with = "json")]
+        plot: bool,
     },
     /// Show the latest state of a sensor.
     ///
@@ -391,24 +397,36 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>
             let sensor = sensors.save(&id, std::slice::from_ref(&reading)).await?;
             Ok(render::readings(&sensor, &[reading], None, json))
         }
-        StoredCommand::Latest { id, most, cursor } => {
+        StoredCommand::Latest {
+            id,
+            most,
+            cursor,
+            plot,
+        } => {
             let (id, cursor) = (SensorId::new(id)?, cursor.map(Cursor));
             let latest = sensors.latest(&id, Some(most as usize), cursor.as_ref());
             let (registered, page) = latest.await?;
-            Ok(render::latest(&registered, page, json))
+            match plot {
+                true => Ok(render::plot(&registered, &page)),
+                false => Ok(render::latest(&registered, page, json)),
+            }
         }
         StoredCommand::Between {
             id,
             from,
             to,
             paging,
+            plot,
         } => {
             let id = SensorId::new(id)?;
             let (limit, cursor) = (paging.limit(), paging.cursor());
             let (sensor, page) = sensors
                 .between(&id, from, to, limit, cursor.as_ref())
                 .await?;
-            Ok(render::readings(&sensor, &page.rows, page.next, json))
+            match plot {
+                true => Ok(render::plot(&sensor, &page)),
+                false => Ok(render::readings(&sensor, &page.rows, page.next, json)),
+            }
         }
         StoredCommand::State { id } => {
             let state = sensors.state(&SensorId::new(id)?).await?;

@@ -40,10 +40,16 @@ pub(crate) enum StoredCommand {
         #[arg(long, value_enum, default_value_t = Part::All)]
         part: Part,
     },
-    /// Merge a document into the reported document.
+    /// Merge a document into the reported document, and with --desire another into the desired one, in one write.
     ///
     /// Example: antumbra shadow report lamp-7 '{"led":{"value":"on","timestamp":"2026-01-31T12:00:00Z"}}'
-    Report(Change),
+    Report {
+        #[command(flatten)]
+        change: Change,
+        /// Desired document to merge in the same write: a JSON object or @FILE.
+        #[arg(long, value_name = "DOCUMENT", conflicts_with = "expected")]
+        desire: Option<String>,
+    },
     /// Merge a document into the desired document.
     ///
     /// Example: antumbra shadow desire lamp-7 '{"led":{"value":"off"}}'
@@ -163,7 +169,11 @@ pub(crate) async fn run<P: ShadowStore>(
             let found = shadows.read(&id, parts).await?;
             Ok(render::shadow(&id, found, part, json))
         }
-        StoredCommand::Report(change) => change.run(State::Reported, shadows, json).await,
+        StoredCommand::Report {
+            change,
+            desire: Some(desire),
+        } => change.run_both(&desire, shadows, json).await,
+        StoredCommand::Report { change, .. } => change.run(State::Reported, shadows, json).await,
         StoredCommand::Desire(change) => change.run(State::Desired, shadows, json).await,
         StoredCommand::Delete {
             shadow,
@@ -213,6 +223,24 @@ impl Change {
         let shadow = self.shadow.id()?;
         let updated = shadows.update(self.update(shadow.clone(), state)?).await?;
         Ok(render::updated(&shadow, state, updated, json))
+    }
+
+    /// Writes both documents at once.
+    async fn run_both<P: ShadowStore>(
+        self,
+        desire: &str,
+        shadows: &Shadows<P>,
+        json: bool,
+    ) -> Result<String, CliError> {
+        let shadow = self.shadow.id()?;
+        let desired = Document::parse(&text(desire)?).map_err(CliError::invalid)?;
+        let mut update = self.update(shadow.clone(), State::Reported)?;
+        update = update.and_desire(desired);
+        if let Some(mode) = self.mode {
+            update = update.mode(mode);
+        }
+        let updated = shadows.update(update).await?;
+        Ok(render::both_updated(&shadow, &updated, json))
     }
 
     fn update(&self, shadow: ShadowId, state: State) -> Result<Update, CliError> {

@@ -17,11 +17,10 @@ mod expected;
 mod page;
 mod shell;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use antumbra_lambda_kit::config::{FunctionConfig, names};
 use regex::Regex;
 use serde_json::Value;
 
@@ -286,47 +285,22 @@ fn documented_variables(function: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-fn variables<C: FunctionConfig>() -> BTreeSet<String> {
-    let mut names = names::<C>();
-    names.remove("LOG_LEVEL");
-    names.remove("METRICS");
-    names.remove("AWS_ENDPOINT_URL");
-    names
-}
-
 #[test]
 fn the_configuration_page_lists_every_variable() {
-    use antumbra_message_requests::config::{InboxConfig, SendConfig};
-    let inbox = &variables::<InboxConfig>() | &variables::<SendConfig>();
-    for (function, read) in [
-        (
-            "stream-listener",
-            variables::<antumbra_stream_listener::Config>(),
-        ),
-        (
-            "message-ingest",
-            variables::<antumbra_message_ingest::Config>(),
-        ),
-        ("message-requests", inbox),
-        (
-            "shadow-requests",
-            variables::<antumbra_shadow_requests::Config>(),
-        ),
-        (
-            "sensor-ingest",
-            variables::<antumbra_sensor_ingest::Config>(),
-        ),
-        (
-            "liveness-sweep",
-            variables::<antumbra_liveness_sweep::Config>(),
-        ),
-        (
-            "webhook-deliver",
-            variables::<antumbra_webhook_deliver::Config>(),
-        ),
-        ("http-api", variables::<antumbra_http_api::Config>()),
-    ] {
-        assert_eq!(documented_variables(function), read, "{function}");
+    let everywhere = documented_variables("Every function");
+    let mut by_section: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (function, read) in antumbra_local::stack::variables() {
+        assert!(everywhere.is_subset(&read), "{function}");
+        let section = match function {
+            "message-get" | "message-query" | "message-next" | "message-delete"
+            | "message-send" => "message-requests",
+            other => other,
+        };
+        let read = read.difference(&everywhere).cloned();
+        by_section.entry(section).or_default().extend(read);
+    }
+    for (section, read) in by_section {
+        assert_eq!(documented_variables(section), read, "{section}");
     }
 }
 

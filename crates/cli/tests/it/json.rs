@@ -1,6 +1,6 @@
 //! `--json` output equals the JSON of the HTTP API.
 
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -8,29 +8,49 @@ use serde_json::Value;
 use crate::process::{Home, Running, text};
 
 fn run(stack: &Running, line: &str) -> Value {
-    let mut arguments: Vec<&str> = line.split(' ').collect();
     let aws = stack.addresses["aws"].as_str().unwrap();
-    arguments.extend(["--json", "--aws-url", aws]);
+    let mut arguments = vec!["--json", "--aws-url", aws];
+    arguments.extend(line.split(' '));
     let output = stack.run(&arguments);
     assert!(output.status.success(), "{line}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 async fn get(stack: &Running, token: &str, path: &str) -> Value {
+    let (status, body) = call_api(stack, token, "GET", path, &Value::Null).await;
+    assert_eq!(status, 200, "{path}");
+    body
+}
+
+/// Calls the HTTP API, and returns the status and JSON of the response.
+pub(crate) async fn call_api(
+    stack: &Running,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> (u16, Value) {
     let url = stack.addresses["http"].as_str().unwrap();
     let address = url.strip_prefix("http://").unwrap();
     let stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let stream = TokioIo::new(stream);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
     tokio::spawn(connection);
-    let request = hyper::Request::get(path)
+    let request = hyper::Request::builder()
+        .method(method)
+        .uri(path)
         .header("host", "localhost")
+        .header("content-type", "application/json")
         .header("authorization", format!("Bearer {token}"));
-    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let body = match body.is_null() {
+        true => Bytes::new(),
+        false => body.to_string().into(),
+    };
+    let request = request.body(Full::new(body)).unwrap();
     let response = sender.send_request(request).await.unwrap();
-    assert_eq!(response.status(), 200, "{path}");
+    let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
-    serde_json::from_slice(&body).unwrap()
+    (status, serde_json::from_slice(&body).unwrap())
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod messages;
 mod process;
 mod queues;
 mod sensors;
+mod settings;
 mod stacks;
 mod watch;
 mod wrong_usages;

@@ -158,12 +158,6 @@ impl HttpConnector for Recording<SharedHttpConnector> {
             let failure = json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"});
             return answer(500, &failure);
         }
-        // EventBridge is not emulated.
-        if call.service == "events" {
-            let entries = call.body["Entries"].as_array().unwrap();
-            let taken: Vec<Value> = entries.iter().map(|_| json!({"EventId": "1"})).collect();
-            return answer(200, &json!({"FailedEntryCount": 0, "Entries": taken}));
-        }
         if call.service == "dynamodb" {
             ask_for_units(&mut request, call.body);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use antumbra_local::progress::Progress;
 use antumbra_service::shadows::{ShadowId, State};
 use antumbra_shadow::Timestamp;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
@@ -64,8 +65,10 @@ pub(crate) fn reports(
 ) -> JoinSet<()> {
     let next = Arc::new(AtomicUsize::new(0));
     let begin = Instant::now();
+    let progress = Arc::new(Progress::of(total, "reports sent"));
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
+        let progress = Arc::clone(&progress);
         let (shadows, next, of) = (home.shadows(), Arc::clone(&next), of.clone());
         let (sent, meter) = (Arc::clone(sent), Arc::clone(meter));
         workers.spawn(async move {
@@ -87,6 +90,7 @@ pub(crate) fn reports(
                 sent.versions[number].fetch_max(version, Ordering::Relaxed);
                 // From when it was due, so that falling behind shows.
                 meter.report(due.elapsed());
+                progress.add(1);
             }
         });
     }

@@ -1,7 +1,7 @@
-//! One HTTP endpoint for three services: SQS requests name their operation in a header, AWS IoT requests
-//! have a path of their own, everything else is SNS.
+//! One HTTP endpoint for four services: requests of SQS and EventBridge name their operation in a header, those of
+//! AWS IoT have a path of their own, everything else is SNS.
 
-use antumbra_queues::{Queues, sqs};
+use antumbra_queues::{Queues, eventbridge, sqs};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -32,8 +32,13 @@ async fn serve(
     let response = match head.headers.get("x-amz-target") {
         Some(target) => {
             let target = target.to_str().unwrap_or_default();
-            let operation = target.strip_prefix(sqs::TARGET).unwrap_or(target);
-            queues.sqs(operation, &body).await
+            match target.strip_prefix(eventbridge::TARGET) {
+                Some(operation) => queues.eventbridge(operation, &body),
+                None => {
+                    let operation = target.strip_prefix(sqs::TARGET).unwrap_or(target);
+                    queues.sqs(operation, &body).await
+                }
+            }
         }
         None => queues.sns(&body),
     };

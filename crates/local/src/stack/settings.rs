@@ -243,7 +243,7 @@ mod tests {
         ("OWN_SHADOWS_ONLY", "true"),
         ("QUEUE_BYTES", "1024"),
         ("RETENTION", "lock=1"),
-        ("RETRY_CURVE", "linear"),
+        ("RETRY_CURVE", "logarithmic"),
         ("RETRY_FIRST_SECONDS", "1"),
         ("RETRY_LONGEST_SECONDS", "2"),
         ("SENSOR_ID_PATTERN", "[a-z]+"),

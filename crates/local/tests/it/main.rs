@@ -8,12 +8,15 @@ mod closed;
 mod data_plane;
 mod device;
 mod dynamodb;
+mod eventbridge;
 mod inbox_e2e;
 mod listener_e2e;
 mod mqtt;
 mod prefix;
 mod queue_pump;
 mod queues;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod requests;
 mod rules;
 mod sensors_e2e;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod eventbridge;
 mod model;
 mod operations;
 mod restart;

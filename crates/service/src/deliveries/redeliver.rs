@@ -144,7 +144,12 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
         self.clients
             .set_state(client, &ClientState::Enabled, start)
             .await?;
-        let until = start.after(ENABLE);
+        self.release(client).await
+    }
+
+    /// Releases more deliveries of a client, for half a second. Those of a client that is disabled stay held.
+    pub async fn release(&self, client: &ClientId) -> Result<Release, RedeliverError> {
+        let until = self.clock.now().after(ENABLE);
         let more = || self.clock.now() < until;
         let (history, clock) = (&self.history, &*self.clock);
         release(&self.clients, history, &self.queues, clock, client, more).await

@@ -1,5 +1,6 @@
 //! `antumbra sensors import`: registers many sensors from lines of JSON.
 
+use antumbra_local::progress::Progress;
 use antumbra_service::api::NewSensor;
 use antumbra_service::sensors::{Sensor, SensorError, SensorStore, Sensors, StoreError};
 use clap::Args;
@@ -10,7 +11,6 @@ use serde_json::{Map, Value, json};
 use crate::error::{CliError, ExitStatus};
 use crate::input::text;
 use crate::output::{self, BAD, styled};
-use crate::progress::Progress;
 
 /// Sensors that are registered at the same time.
 const CONCURRENCY: usize = 16;
@@ -44,10 +44,10 @@ impl Import {
         }
         let lines = text.lines().enumerate();
         let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        let progress = Progress::of(lines.clone().count(), "lines imported");
         let mut results = stream::iter(lines)
             .map(|(at, line)| async move { (at + 1, register(sensors, line).await) })
             .buffered(CONCURRENCY);
-        let progress = Progress::new("lines imported");
         let (mut registered, mut failed) = (0_usize, 0_usize);
         while let Some((line, result)) = results.next().await {
             progress.add(1);
@@ -57,6 +57,7 @@ impl Import {
                 Err(error) => {
                     failed += 1;
                     if failed <= MAX_SHOWN_ERRORS {
+                        progress.clear();
                         let line = styled(BAD, &format!("line {line}:"));
                         anstream::eprintln!("{line} {}", error.reason);
                     }

@@ -1,5 +1,6 @@
 //! Output of `antumbra sensors`.
 
+use antumbra_local::progress::width;
 use antumbra_service::api;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::{
@@ -144,6 +145,29 @@ pub(super) fn readings(
     };
     let rows: Vec<_> = readings.iter().map(row).collect();
     page(&rows, next.as_ref(), "no readings")
+}
+
+/// Formats readings as a picture, with the units that they have.
+pub(super) fn plot(sensor: &RegisteredSensor, readings: &Page<Reading>) -> String {
+    let units = readings
+        .rows
+        .iter()
+        .filter_map(|reading| reading.unit.as_ref());
+    let units: std::collections::BTreeSet<&str> = units.map(|unit| unit.as_str()).collect();
+    let units = units.into_iter().collect::<Vec<_>>().join(", ");
+    let count = format!("{} readings  {units}", readings.rows.len());
+    let title = styled(STRONG, sensor.sensor.id.as_str());
+    let picture = crate::plot::plot(&readings.rows, width());
+    let picture = picture.unwrap_or_else(|| styled(FAINT, "no readings with a number"));
+    let next = readings
+        .next
+        .as_ref()
+        .map(|Cursor(next)| format!("\n{} --cursor {next}", styled(FAINT, "next page:")));
+    format!(
+        "{title}  {}\n{picture}{}",
+        styled(FAINT, count.trim_end()),
+        next.unwrap_or_default()
+    )
 }
 
 pub(super) fn purged(count: usize, json: bool) -> String {

@@ -45,22 +45,40 @@ fn metadata(stored: &StoredDocument) -> String {
 }
 
 pub(super) fn updated(id: &ShadowId, state: State, result: UpdateResult, json: bool) -> String {
-    if json {
-        return output::json(&api::UpdateResult::new(id, state, result));
+    match json {
+        true => output::json(&api::UpdateResult::new(id, state, result)),
+        false => update_text(id, &[state], &result),
     }
+}
+
+pub(super) fn both_updated(id: &ShadowId, result: &UpdateResult, json: bool) -> String {
+    match json {
+        true => output::json(&api::ShadowUpdate::new(id, result, 1)),
+        false => update_text(id, &[State::Reported, State::Desired], result),
+    }
+}
+
+fn update_text(id: &ShadowId, states: &[State], result: &UpdateResult) -> String {
     let outcome = match result.written {
         true => styled(GOOD, "written"),
         false => styled(FAINT, "unchanged"),
     };
-    let (title, version) = (styled(STRONG, &id.to_string()), result.version(state));
-    let mut lines = vec![format!("{title}  {state} version {version}, {outcome}")];
-    let changes = match state {
-        State::Reported => result.reported_changes.as_ref(),
-        State::Desired => result.desired_changes.as_ref(),
-    };
+    let title = styled(STRONG, &id.to_string());
+    let mut lines = Vec::new();
     let mut rows: Vec<Vec<String>> = Vec::new();
-    if let Some(changes) = changes {
-        changes.for_each(|change| rows.push(change_row(change)));
+    for state in states {
+        let changes = match state {
+            State::Reported => result.reported_changes.as_ref(),
+            State::Desired => result.desired_changes.as_ref(),
+        };
+        let version = result.version(*state);
+        if !rows.is_empty() {
+            lines.push(table(&std::mem::take(&mut rows)));
+        }
+        lines.push(format!("{title}  {state} version {version}, {outcome}"));
+        if let Some(changes) = changes {
+            changes.for_each(|change| rows.push(change_row(change)));
+        }
     }
     result.acknowledged.for_each(|pointer, value| {
         let word = format!("  {}", styled(GOOD, "acknowledged"));

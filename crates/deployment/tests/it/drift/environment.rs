@@ -108,6 +108,28 @@ fn variables_have_valid_values() {
     }
 }
 
+/// The exceptions: the local broker authenticates nobody, and endpoints that are tried locally are on this machine.
+#[test]
+fn the_local_stack_has_the_defaults_of_the_template() {
+    use antumbra_local::stack;
+    let exceptions = ["OWN_SHADOWS_ONLY", "WEBHOOK_ALLOW"];
+    let functions = functions(&Stack::deploy(&[])).into_values();
+    let set: BTreeSet<(String, String)> = functions.flat_map(|one| one.environment).collect();
+    let by_user = set.iter().filter(|(name, _)| !stack::is_own(name));
+    let names: BTreeSet<&str> = by_user.clone().map(|(name, _)| &name[..]).collect();
+    assert!(names.len() > 30, "{names:?}");
+    assert_eq!(names.len(), by_user.clone().count(), "one value per name");
+    for (name, value) in by_user.filter(|(name, _)| !exceptions.contains(&&name[..])) {
+        match stack::default(name) {
+            Some(default) => assert_eq!(default, value, "{name}"),
+            None => {
+                let given = stack::Settings::from([(&name[..], &value[..])]);
+                assert_eq!(given.differences(), [], "the function has another default");
+            }
+        }
+    }
+}
+
 /// Names are those of the local stack.
 #[test]
 fn variables_name_the_right_tables_and_queues() {
