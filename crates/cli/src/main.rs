@@ -140,9 +140,10 @@ fn parse(
     words: impl IntoIterator<Item = std::ffi::OsString>,
 ) -> Result<Result<Arguments, CliError>, clap::Error> {
     let command = options::hide_unused(Arguments::command());
-    let matches = command.clone().try_get_matches_from(words)?;
+    let words: Vec<_> = words.into_iter().collect();
+    let matches = command.clone().try_get_matches_from(&words)?;
     let arguments = Arguments::from_arg_matches(&matches)?;
-    let mut checked = options::refuse_unused(&command, &matches);
+    let mut checked = options::refuse_unused(&command, &matches, &words);
     if matches!(arguments.command, Command::Local(_)) {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         checked = checked.and_then(|()| options::refuse_unknown_variables(&command, names));

@@ -1,6 +1,8 @@
 //! Options of the whole command line, and the commands that use them. A command neither shows nor accepts the others.
 //! Those before the command may stand in an alias for all commands that call services; `--local` for every command.
 
+use std::ffi::OsString;
+
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
@@ -77,22 +79,37 @@ fn hide_below(command: Command, path: &str, options: &[clap::Arg]) -> Command {
 }
 
 /// Refuses options that the command does not use. Variables, and options before the command, may be meant for others.
-pub(crate) fn refuse_unused(command: &Command, matches: &ArgMatches) -> Result<(), CliError> {
+pub(crate) fn refuse_unused(
+    command: &Command,
+    matches: &ArgMatches,
+    words: &[OsString],
+) -> Result<(), CliError> {
     let (mut path, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
         path.push(name);
         leaf = below;
     }
+    let first = path.first().copied().unwrap_or_default();
+    // The program's own name may be that of a command.
+    let before: Vec<&OsString> = words
+        .iter()
+        .skip(1)
+        .take_while(|word| *word != first)
+        .collect();
     let path = path.join(" ");
     let used = used(&path).unwrap_or_default();
     for option in command.get_arguments().filter(|one| one.is_global_set()) {
         let id = option.get_id().as_str();
-        let is_in = |part: &ArgMatches| part.value_source(id) == Some(ValueSource::CommandLine);
-        let is_shared = id == "local" || (is_in(matches) && used.contains(&"local"));
-        if is_in(leaf) && !used.contains(&id) && !is_shared {
+        let long = format!("--{}", option.get_long().unwrap_or(id));
+        let is_given = leaf.value_source(id) == Some(ValueSource::CommandLine);
+        let is_before = before.iter().any(|word| {
+            let word = word.to_string_lossy();
+            word == long || word.starts_with(&format!("{long}="))
+        });
+        let is_shared = id == "local" || (is_before && used.contains(&"local"));
+        if is_given && !used.contains(&id) && !is_shared {
             return Err(CliError::invalid(format!(
-                "--{} has no meaning for `antumbra {path}`; leave it out",
-                option.get_long().unwrap_or(id)
+                "{long} has no meaning for `antumbra {path}`; leave it out"
             )));
         }
     }
@@ -186,7 +203,8 @@ mod tests {
     fn checked(words: &[&str]) -> Result<(), String> {
         let command = hide_unused(Arguments::command());
         let matches = command.clone().get_matches_from(words);
-        refuse_unused(&command, &matches).map_err(|error| error.reason)
+        let words: Vec<OsString> = words.iter().map(Into::into).collect();
+        refuse_unused(&command, &matches, &words).map_err(|error| error.reason)
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn wait_for_delivery(endpoint: &mut Receiver, sequence: u64, status: u16) 
 async fn a_kill_loses_no_accepted_message_and_no_waiting_retry() {
     let most = count();
     let home = Home::new(&[("sensor-clients.json", SENSOR_CLIENTS)]);
-    let mut first = home.start();
+    let mut first = home.start_with(&["--retry-first-seconds", "2"]);
     // The endpoint fails until the stack has been killed.
     let status = Arc::new(AtomicU16::new(500));
     let current = Arc::clone(&status);
@@ -192,7 +192,7 @@ async fn a_kill_loses_no_accepted_message_and_no_waiting_retry() {
     );
 
     status.store(204, Ordering::SeqCst);
-    let second = home.start();
+    let second = home.start_with(&["--retry-first-seconds", "2"]);
     eventually("every accepted signal is a reading", async || {
         items(&second, MAIN.name, "SENSOR#door", "READ#").await >= 2 + accepted.1
     })

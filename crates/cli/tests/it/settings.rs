@@ -106,7 +106,8 @@ async fn the_combined_layout_works_through_every_interface() {
 
 #[test]
 fn variables_and_options_configure_the_functions() {
-    let home = Home::new(&[]);
+    let notifications = include_str!("../../../../registrations/inbox-notifications.json");
+    let home = Home::new(&[("inbox-notifications.json", notifications)]);
     let printed = std::fs::File::create(home.path("printed")).unwrap();
     let mut local = home.local();
     local
