@@ -5,7 +5,7 @@
 //! removed together. Deliveries are in [`crate::DynamoDbDeliveries`].
 
 pub(crate) mod item;
-mod links;
+pub(crate) mod links;
 mod store;
 
 use aws_sdk_dynamodb::Client as SdkClient;

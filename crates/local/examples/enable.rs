@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -31,6 +31,7 @@ use antumbra_service::sensors::{
 };
 use antumbra_service::store::Version;
 use antumbra_shadow::Timestamp;
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use aws_sdk_sqs::config::SharedHttpClient;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -43,6 +44,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const TOKEN: &str = "enable";
 const SENSORS: usize = 100;
+/// Items of one `BatchWriteItem`.
+const BATCH: usize = 25;
 /// File with the addresses of the stack, and file with the number of calls of its HTTP API.
 const ADDRESSES: &str = "addresses.json";
 const CALLS: &str = "calls";
@@ -208,6 +211,51 @@ async fn prepare(running: &Running, endpoint: SocketAddr) -> ClientId {
     client
 }
 
+type Item = HashMap<String, AttributeValue>;
+
+/// Adds the first delivery of every sensor; returns their items, which others are copied from.
+async fn add_models(running: &Running, client: &ClientId, first: Timestamp) -> Vec<Item> {
+    let store = running.store();
+    let database = aws_sdk_dynamodb::Client::new(&sdk_config(running.dynamodb));
+    let mut models = Vec::new();
+    for at in 0..SENSORS {
+        let new = delivery(client, at, first);
+        store.add(&new, SystemClock.now()).await.unwrap();
+        let get = database.get_item().table_name(MAIN.name);
+        let get = get.key("PK", AttributeValue::S(format!("CLIENT#{client}")));
+        let sort = format!("DELIVERY#{}", new.id.order());
+        let found = get.key("SK", AttributeValue::S(sort)).send().await.unwrap();
+        models.push(found.item.unwrap());
+    }
+    models
+}
+
+/// The item of another delivery of the same sensor.
+fn copy(model: &Item, delivery: &Delivery) -> Item {
+    let (order, client) = (delivery.id.order(), delivery.id.client());
+    let texts = [
+        ("SK", format!("DELIVERY#{order}")),
+        ("deliveryId", delivery.id.to_string()),
+        ("listSort", format!("{order}_{client}")),
+    ];
+    let texts = texts.map(|(name, text)| (name, AttributeValue::S(text)));
+    let number = || AttributeValue::N(delivery.sequence.to_string());
+    let numbers = ["sequence", "number"].map(|name| (name, number()));
+    let changed = texts.into_iter().chain(numbers);
+    let changed = changed.map(|(name, value)| (name.to_owned(), value));
+    let mut item = model.clone();
+    item.extend(changed);
+    item
+}
+
+async fn put_all(database: &aws_sdk_dynamodb::Client, mut puts: Vec<WriteRequest>) {
+    while !puts.is_empty() {
+        let call = database.batch_write_item().request_items(MAIN.name, puts);
+        let left = call.send().await.unwrap().unprocessed_items;
+        puts = left.and_then(|mut left| left.remove(MAIN.name)).unwrap_or_default();
+    }
+}
+
 async fn measure(records: usize, held: usize) {
     let directory = tempfile::tempdir().unwrap();
     let mut endpoint = receiver::start(0, Vec::new(), AllowedHosts::default(), |_| 204)
@@ -217,19 +265,19 @@ async fn measure(records: usize, held: usize) {
     let client = prepare(&running, endpoint.address()).await;
     let first = SystemClock.now();
     let start = Instant::now();
-    let store = running.store();
-    let make = |at: usize| {
-        let (store, client) = (&store, &client);
-        async move {
-            let new = delivery(client, at, first);
-            store.add(&new, SystemClock.now()).await.unwrap();
-        }
-    };
-    stream::iter(0..records)
-        .map(make)
-        .buffer_unordered(64)
-        .collect::<()>()
-        .await;
+    let models = add_models(&running, &client, first).await;
+    let database = aws_sdk_dynamodb::Client::new(&sdk_config(running.dynamodb));
+    let rest: Vec<usize> = (SENSORS..records).collect();
+    let batches = rest.chunks(BATCH).map(|batch| {
+        let puts = batch.iter().map(|at| {
+            let item = copy(&models[at % SENSORS], &delivery(&client, *at, first));
+            let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        });
+        put_all(&database, puts.collect())
+    });
+    let batches = stream::iter(batches).buffer_unordered(16);
+    batches.collect::<()>().await;
     println!("{records} records made in {:.0?}", start.elapsed());
 
     let sqs = aws_sdk_sqs::Client::new(&sdk_config(running.aws));

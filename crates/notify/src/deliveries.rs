@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use antumbra_registration::RegistrationId;
 use antumbra_service::clients::{LinkedClient, LinkedClients, Mode};
@@ -20,6 +21,8 @@ use crate::plan::Plan;
 use crate::retry::read_with_retries;
 
 const CONCURRENT_READS: usize = 8;
+/// Longest difference between the clock of the table and of the function that removed a link.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent writes.
 const CONCURRENT_WRITES: usize = 16;
 
@@ -47,6 +50,16 @@ pub(crate) struct PendingDelivery {
     pub(crate) written: Option<Timestamp>,
 }
 
+/// Returns whether an event may have occurred while its client was linked.
+///
+/// An earlier attempt at the event may have recorded a delivery and been interrupted before it queued it. It is queued
+/// although the link is removed: the function that sends it records it as skipped.
+fn was_linked(client: &LinkedClient, pending: &PendingDelivery) -> bool {
+    let occurred = pending.written.unwrap_or(pending.event.occurred_at);
+    let is_before = |removed: Timestamp| occurred <= removed.after(CLOCK_DIFFERENCE);
+    client.removed.is_none_or(is_before)
+}
+
 pub(crate) async fn add_deliveries(
     plan: &mut Plan<'_>,
     route: &ClientsRoute,
@@ -71,11 +84,14 @@ pub(crate) async fn add_deliveries(
     let mut new = Vec::new();
     for pending in &deliveries {
         match &linked[&pending.event.sensor] {
-            Ok(clients) => new.extend(clients.iter().map(|client| {
+            Ok(clients) => {
                 let PendingDelivery { event, written, .. } = pending;
-                let delivery = Delivery::new(event, *written, &client.client);
-                (pending, client.mode, delivery)
-            })),
+                let linked = clients.iter().filter(|client| was_linked(client, pending));
+                new.extend(linked.map(|client| {
+                    let delivery = Delivery::new(event, *written, &client.client);
+                    (pending, client.mode, delivery)
+                }));
+            }
             Err(error) if error.is_retryable() => plan.unfinished.push(pending.record),
             Err(error) => plan.reject_delivery(pending, error.to_string()),
         }

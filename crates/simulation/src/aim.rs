@@ -45,6 +45,12 @@ enum Scene {
     InterruptedOperator,
     /// A delivery is held again while the release of held deliveries is not over.
     Release,
+    /// A client is enabled, and the schedule runs, while a delivery is about to be held for it.
+    Holding,
+    /// A delivery is made while the release of held deliveries, which has queued it again, is interrupted.
+    InterruptedRelease,
+    /// A link is removed after a delivery was recorded, and the listener ends before it queues the delivery.
+    Unlinking,
     /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
     /// Any call of any function.
@@ -90,6 +96,9 @@ const SWEEP: &str = "liveness-sweep";
 const INGEST: &str = "sensor-ingest";
 const DELIVER: &str = "webhook-deliver";
 const OPERATOR: &str = "operator";
+/// Keys of the list of held deliveries, and of deliveries.
+pub(crate) const HELD: &str = "\"HELD#";
+const DELIVERY: &str = "\"DELIVERY#";
 /// The call that sends the sweep's marker.
 const MARKER: &str = "SendMessageBatch";
 
@@ -120,6 +129,9 @@ impl Aims {
             Scene::Operator,
             Scene::InterruptedOperator,
             Scene::Release,
+            Scene::Holding,
+            Scene::InterruptedRelease,
+            Scene::Unlinking,
             Scene::Listener,
             Scene::Any,
         ]);
@@ -160,6 +172,30 @@ impl Aims {
                     removal(SWEEP),
                 ]
             }
+            Scene::Holding => {
+                let about = HELD;
+                let holding = operator(&["TransactWriteItems"]);
+                vec![operator(&["BatchGetItem"]), Aim { about, ..holding }]
+            }
+            Scene::InterruptedRelease => {
+                let interference = *chance.pick(&[
+                    Interference::EndsBefore,
+                    Interference::HasFate(Fate::LostBefore),
+                    Interference::HasFate(Fate::Late),
+                ]);
+                let recording = Aim {
+                    about: DELIVERY,
+                    ..aim(OPERATOR, "UpdateItem", interference)
+                };
+                vec![operator(&["BatchGetItem"]), recording]
+            }
+            Scene::Unlinking => {
+                let adding = Aim {
+                    about: DELIVERY,
+                    ..aim(LISTENER, "PutItem", Interference::Intervenes)
+                };
+                vec![adding, aim(LISTENER, "SendMessageBatch", Interference::EndsBefore)]
+            }
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
@@ -183,8 +219,19 @@ impl Aims {
     pub(crate) fn needs_operator(&self) -> bool {
         matches!(
             self.scene,
-            Some(Scene::Operator | Scene::InterruptedOperator | Scene::Release)
+            Some(
+                Scene::Operator
+                    | Scene::InterruptedOperator
+                    | Scene::Release
+                    | Scene::Holding
+                    | Scene::InterruptedRelease
+            )
         )
+    }
+
+    /// Returns whether the target needs a client whose links are removed.
+    pub(crate) fn needs_unlinking(&self) -> bool {
+        self.scene == Some(Scene::Unlinking)
     }
 
     /// Returns whether the target needs clients.

@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod inbox;
+mod leaves;
 mod mqtt;
 mod notifications;
 mod order;
@@ -49,6 +50,7 @@ impl Evidence<'_> {
         order::check(self);
         mqtt::check(self);
         notifications::check(self);
+        leaves::check(self);
         spill::check(self);
         sensors::check(self);
         inbox::check(self);

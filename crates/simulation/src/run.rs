@@ -15,7 +15,7 @@ use crate::actors::devices::Devices;
 use crate::actors::inbox::InboxActors;
 use crate::actors::reports::ReportActors;
 use crate::actors::sensors::SensorActors;
-use crate::aim::Intervention;
+use crate::aim::{HELD, Intervention};
 use crate::chance::Chance;
 use crate::endpoint::Endpoints;
 use crate::executor::Spawner;
@@ -38,6 +38,8 @@ const INPUT_RECEIVES: u32 = 60;
 const RECEIVES: u32 = 1000;
 /// The longest silence timeout of a sensor, and the time to detect silence.
 const SILENCE: Duration = Duration::from_secs(400 + 200);
+/// Time in which the schedule releases held deliveries, shorter than the timeout of a call.
+const RELEASE_TIME: Duration = Duration::from_secs(1);
 /// Time in which work begun during the faults ends.
 const DRAIN_TIME: Duration = Duration::from_secs(70);
 /// Concurrent deliveries per queue.
@@ -93,8 +95,9 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     let inbox = InboxActors::new(&world, &wiring, &streams);
 
     feed(&world, &wiring, &streams);
-    let sweeping = Sweeping::start(&world, wiring.sweep());
-    world.begin_faults(intervention(&clients, &sensors));
+    let sweep = Arc::new(wiring.sweep());
+    let sweeping = Sweeping::start(&world, &sweep);
+    world.begin_faults(intervention(&world, &clients, &sensors, &sweep));
     let began = Instant::now();
     devices.start(began);
     reports.start(began);
@@ -139,15 +142,27 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
 }
 
 /// Actors that intervene when a call is aimed at.
-fn intervention(clients: &ClientActors, sensors: &SensorActors) -> Intervention {
+fn intervention(
+    world: &Arc<World>,
+    clients: &ClientActors,
+    sensors: &SensorActors,
+    sweep: &Arc<Function>,
+) -> Intervention {
     let (clients, sensors) = (clients.clone(), sensors.clone());
+    let (world, sweep) = (Arc::clone(world), Arc::clone(sweep));
     Arc::new(move |function, about| {
         let (clients, sensors) = (clients.clone(), sensors.clone());
+        let (world, sweep) = (Arc::clone(&world), Arc::clone(&sweep));
         let (of_sensors, about) = (function == "liveness-sweep", about.to_owned());
         Box::pin(async move {
-            match of_sensors {
-                true => sensors.break_silence(),
-                false => clients.intervene(&about).await,
+            if of_sensors {
+                return sensors.break_silence();
+            }
+            clients.intervene(&about).await;
+            if about.contains(HELD) {
+                let spawner = world.spawner.clone();
+                spawner.spawn(async move { drop(sweep.invoke(&world, b"{}").await) });
+                tokio::time::sleep(RELEASE_TIME).await;
             }
         })
     })
@@ -186,9 +201,9 @@ struct Sweeping {
 }
 
 impl Sweeping {
-    fn start(world: &Arc<World>, sweep: Function) -> Sweeping {
+    fn start(world: &Arc<World>, sweep: &Arc<Function>) -> Sweeping {
         let over = Arc::new(AtomicBool::new(world.profile.sensors == 0));
-        let (world, is_over, sweep) = (Arc::clone(world), Arc::clone(&over), Arc::new(sweep));
+        let (world, is_over, sweep) = (Arc::clone(world), Arc::clone(&over), Arc::clone(sweep));
         let spawner = world.spawner.clone();
         spawner.clone().spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
@@ -255,6 +270,7 @@ async fn set_up(world: &World) {
         ),
         (names::ORDERED_DEAD, 180, None),
         (names::UNORDERED_DEAD, 180, None),
+        (names::LEAVES, 60, None),
         (names::CHANGES_FIFO, 60, None),
         (names::CHANGES, 60, None),
     ] {

@@ -8,6 +8,7 @@
 //! | main | `SENSOR#{sensor}` | `READ#{time}#{sequence}` | reading |
 //! | main | `SENSOR#{sensor}` | `PURGE#{generation}` | readings to delete |
 //! | main | `SENSOR#{sensor}` | `CLIENT#{client}` | link |
+//! | main | `SENSOR#{sensor}` | `CLIENTREMOVED#{client}` | link that was removed, for two days |
 //! | main | `CLIENT#{client}` | `SENSOR#{sensor}` | mirror of the link |
 //! | main | `CLIENT#{client}` | `CLIENTINFO` | client and its circuit |
 //! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
@@ -135,6 +136,7 @@ item_kinds! {
     SensorInfo: "SENSOR#", "SENSORINFO", notified;
     Link: "SENSOR#", "CLIENT#", notified;
     LinkMirror: "CLIENT#", "SENSOR#", notified;
+    RemovedLink: "SENSOR#", "CLIENTREMOVED#", private;
     Delivery: "CLIENT#", "DELIVERY#", notified;
     HeldDelivery: "CLIENT#", "HELD#", private;
     DeferredDelivery: "CLIENT#", "DEFERRED#", private;

@@ -86,7 +86,7 @@ pub(crate) fn decode_client(item: Item) -> Result<Client, StoreError> {
     })
 }
 
-fn client_id(text: &str) -> Result<ClientId, StoreError> {
+pub(super) fn client_id(text: &str) -> Result<ClientId, StoreError> {
     ClientId::new(text).map_err(|_| corrupt("clientId", "not a client's id"))
 }
 

@@ -1,4 +1,10 @@
 //! Links: one item with the sensor and one with the client, written and removed together.
+//!
+//! A removed link leaves an item with the sensor for two days. The stream listener may have recorded a delivery to its
+//! client and been interrupted before it queued it; it finds the client there when it processes the event again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use antumbra_service::backoff;
 use antumbra_service::clients::{
@@ -8,17 +14,26 @@ use antumbra_service::clients::{
 use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::SensorId;
+use antumbra_service::sensors::reading_time::from_milliseconds;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ItemKind;
+use antumbra_wire::items::attributes::TTL;
 
 use super::DynamoDbClients;
-use super::item::{client_key, decode_link, link_key, mirror_key};
-use crate::table::{Key, Outcome, Query, Write};
-use crate::value::{text, time};
+use super::item::{client_id, client_key, decode_link, link_key, mirror_key};
+use crate::table::{Item, Key, Outcome, Query, Table, Write};
+use crate::value::{epoch_milliseconds, epoch_seconds, read_number, text, time};
 
 /// Links of one transaction, which has at most 100 writes: two for each link and one check.
 const LINKS_AT_ONCE: usize = 49;
+/// Removals of one transaction: three writes each, and at most three others.
+pub(crate) const REMOVALS_AT_ONCE: usize = 32;
+/// Time for which a removed link is kept: longer than the 24 hours for which a stream keeps a record.
+const REMOVED_KEPT: Duration = Duration::from_secs(2 * 24 * 3600);
+/// Text that the sort keys of links and of removed links of a sensor start with.
+const LINKS_AND_REMOVED: &str = "CLIENT";
+const REMOVED_AT: &str = "removedAt";
 /// Attempts to link a client whose mode changes at the same time.
 const LINK_ATTEMPTS: u32 = 3;
 /// Conflicts with other transactions after which a change of the mode fails.
@@ -51,10 +66,16 @@ impl LinkStore for DynamoDbClients {
         Err(StoreError::Throttled.into())
     }
 
-    async fn unlink(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
-        let keys = [link_key(client, sensor), mirror_key(client, sensor)];
-        let deletes = keys.map(|key| Write::delete(key).condition(EXISTS));
-        match self.table.transact(deletes.to_vec()).await? {
+    async fn unlink(
+        &self,
+        client: &ClientId,
+        sensor: &SensorId,
+        now: Timestamp,
+    ) -> Result<(), ClientError> {
+        let [link, mirror, removed] = removal(&self.table, &link_key(client, sensor), now);
+        let deletes = [link, mirror].map(|delete| delete.condition(EXISTS));
+        let writes = deletes.into_iter().chain([removed]).collect();
+        match self.table.transact(writes).await? {
             Outcome::Applied(_) => Ok(()),
             Outcome::Refused(_) => Err(ClientError::NotLinked),
         }
@@ -87,16 +108,22 @@ impl LinkedClients for DynamoDbClients {
         sensor: &'a SensorId,
     ) -> BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>> {
         Box::pin(async move {
-            let links = links(ItemKind::Link, sensor.as_str());
-            let links = self.table.query_all(links).await?.into_iter();
-            let linked = links.map(|item| {
-                let link = decode_link(item)?;
-                Ok(LinkedClient {
-                    client: link.client,
-                    mode: link.mode,
-                })
-            });
-            linked.collect()
+            let both = links(ItemKind::Link, sensor.as_str());
+            let both = both.value(":links", text(LINKS_AND_REMOVED));
+            let mut clients: BTreeMap<ClientId, LinkedClient> = BTreeMap::new();
+            for item in self.table.query_all(both).await? {
+                let linked = match decode_removed(&self.table, &item)? {
+                    Some(removed) => removed,
+                    None => decode_link(item).map(|link| LinkedClient {
+                        client: link.client,
+                        mode: link.mode,
+                        removed: None,
+                    })?,
+                };
+                // Links sort before removed ones. One that was made again is a link.
+                clients.entry(linked.client.clone()).or_insert(linked);
+            }
+            Ok(clients.into_values().collect())
         })
     }
 }
@@ -137,10 +164,17 @@ impl DynamoDbClients {
         Ok(())
     }
 
-    pub(super) async fn unlink_all(&self, client: &ClientId) -> Result<(), ClientError> {
-        for chunk in self.links_of(client).await?.chunks(LINKS_AT_ONCE) {
-            let deletes = chunk.iter().flat_map(keys_of).map(Write::delete);
-            self.table.transact(deletes.collect()).await?;
+    pub(super) async fn unlink_all(
+        &self,
+        client: &ClientId,
+        now: Timestamp,
+    ) -> Result<(), ClientError> {
+        for chunk in self.links_of(client).await?.chunks(REMOVALS_AT_ONCE) {
+            let links = chunk
+                .iter()
+                .map(|link| link_key(&link.client, &link.sensor));
+            let writes = links.flat_map(|link| removal(&self.table, &link, now));
+            self.table.transact(writes.collect()).await?;
         }
         Ok(())
     }
@@ -185,6 +219,43 @@ fn keys_of(link: &Link) -> [Key; 2] {
         link_key(&link.client, &link.sensor),
         mirror_key(&link.client, &link.sensor),
     ]
+}
+
+/// The writes that remove a link, by the key of its item with the sensor: they delete it and its mirror, whose keys are
+/// swapped, and keep the removal for the stream listener.
+pub(crate) fn removal(table: &Table, link: &Key, now: Timestamp) -> [Write; 3] {
+    let mirror = Key {
+        partition: link.sort.clone(),
+        sort: link.partition.clone(),
+    };
+    let client = link.sort.strip_prefix(ItemKind::Link.sort_prefix());
+    let mut removed = table.attributes(&Key {
+        partition: link.partition.clone(),
+        sort: ItemKind::RemovedLink.sort(client.unwrap_or_default()),
+    });
+    removed.insert(REMOVED_AT.to_owned(), epoch_milliseconds(now));
+    removed.insert(TTL.to_owned(), epoch_seconds(now.after(REMOVED_KEPT)));
+    [
+        Write::delete(link.clone()),
+        Write::delete(mirror),
+        Write::put(removed),
+    ]
+}
+
+/// Decodes a removed link; `None` if the item is of another kind.
+fn decode_removed(table: &Table, item: &Item) -> Result<Option<LinkedClient>, StoreError> {
+    let key = table.key(item);
+    let prefix = ItemKind::RemovedLink.sort_prefix();
+    let Some(client) = key.as_ref().and_then(|key| key.sort.strip_prefix(prefix)) else {
+        return Ok(None);
+    };
+    let removed = read_number::<i64>(item, REMOVED_AT)?;
+    Ok(Some(LinkedClient {
+        client: client_id(client)?,
+        // Its deliveries are skipped, so they have no order.
+        mode: Mode::Latest,
+        removed: Some(from_milliseconds(removed)),
+    }))
 }
 
 fn has_mode(client: &ClientId, mode: Mode) -> Write {

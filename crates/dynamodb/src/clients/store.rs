@@ -37,7 +37,9 @@ impl ClientStore for DynamoDbClients {
         match self.table.transact(writes.to_vec()).await? {
             Outcome::Applied(_) => return Ok(()),
             // Only the secrets item exists: the delete of a former client was interrupted.
-            Outcome::Refused(refusal) if refusal.at == 1 => self.finish_delete(&client.id).await?,
+            Outcome::Refused(refusal) if refusal.at == 1 => {
+                self.finish_delete(&client.id, client.created).await?;
+            }
             Outcome::Refused(_) => return Err(ClientError::AlreadyExists),
         }
         match self.table.transact(writes.to_vec()).await? {
@@ -158,13 +160,14 @@ impl ClientStore for DynamoDbClients {
         id: &ClientId,
         expected: Option<Version>,
         cascade: bool,
+        now: Timestamp,
     ) -> Result<(), ClientError> {
         let keys = vec![client_key(id), secrets_key(id)];
         let mut found = self.table.get_many(keys, BatchRead::CONSISTENT).await?;
         let secrets = found.remove(&secrets_key(id));
         match found.remove(&client_key(id)) {
             Some(client) => check_version(&decode_client(client)?, expected)?,
-            None if secrets.is_some() => return self.finish_delete(id).await,
+            None if secrets.is_some() => return self.finish_delete(id, now).await,
             None => return Err(ClientError::NotFound),
         }
         if !cascade {
@@ -174,12 +177,12 @@ impl ClientStore for DynamoDbClients {
             self.delete_info(id, expected, Write::delete(secrets_key(id)))
                 .await?;
             // A link may have been made since the check; now none can be.
-            return self.unlink_all(id).await;
+            return self.unlink_all(id, now).await;
         }
         let emptied = "REMOVE #current, #previous, #previousUntil, #requestedBy, #requestedUntil";
         let emptied = Write::update(secrets_key(id), emptied);
         self.delete_info(id, expected, emptied).await?;
-        self.finish_delete(id).await
+        self.finish_delete(id, now).await
     }
 }
 
@@ -274,8 +277,8 @@ impl DynamoDbClients {
     }
 
     /// Removes the remains of a client whose own item is deleted.
-    async fn finish_delete(&self, id: &ClientId) -> Result<(), ClientError> {
-        self.unlink_all(id).await?;
+    async fn finish_delete(&self, id: &ClientId, now: Timestamp) -> Result<(), ClientError> {
+        self.unlink_all(id, now).await?;
         self.table.write(Write::delete(secrets_key(id))).await?;
         Ok(())
     }

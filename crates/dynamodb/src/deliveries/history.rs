@@ -13,10 +13,10 @@ use antumbra_wire::items::{ItemKind, index_keys};
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{ROUND, decode, held_key, key, new_item};
+use super::item::{ROUND, decode, due_key, held_key, key, new_item};
 use crate::table::{BatchRead, Key, Query, Write};
 use crate::tables::LISTED;
-use crate::value::{number, optional_number, text, time};
+use crate::value::{epoch_milliseconds, number, optional_number, text, time};
 
 /// Upper bound: `~` sorts after every hexadecimal digit.
 const LAST: &str = "~";
@@ -126,6 +126,28 @@ impl NewDeliveries for DynamoDbDeliveries {
             item.extend(self.table.attributes(&key(&delivery.id)));
             let put = Write::put(item).condition("attribute_not_exists(#PK)");
             self.table.write(put).await.map(drop)
+        })
+    }
+
+    fn add_due<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<DeliveryMessage, StoreError>> {
+        Box::pin(async move {
+            let message = DeliveryMessage {
+                queued: 1,
+                ..DeliveryMessage::first(delivery)
+            };
+            let mut item = new_item(delivery, now)?;
+            item.extend(self.table.attributes(&key(&delivery.id)));
+            item.insert("waiting".to_owned(), text(Waiting::Due.as_str()));
+            item.insert("notBefore".to_owned(), epoch_milliseconds(now));
+            item.insert("queued".to_owned(), number(message.queued));
+            let due = self.table.attributes(&due_key(&delivery.id, now));
+            let writes = vec![Write::put(item), Write::put(due)];
+            self.table.transact(writes).await?;
+            Ok(message)
         })
     }
 }

@@ -36,7 +36,7 @@ impl PurgeQueue for DynamoDbSensors {
         let Some(stored) = self.table.get(&key).await? else {
             return Ok(true);
         };
-        self.delete_orphaned_links(&purge.sensor).await?;
+        self.delete_orphaned_links(&purge.sensor, now).await?;
         let position = stored.get(POSITION).and_then(|at| at.as_s().ok());
         let (readings, next) = self.remaining_readings(purge, position).await?;
         let deletes = readings.into_iter().map(Write::delete).collect();

@@ -8,7 +8,7 @@ use antumbra_wire::items::index_keys;
 use super::DynamoDbSensors;
 use super::item::{self, VERSION};
 use super::keys;
-use super::unregister::{LINKS_AT_ONCE, unlink};
+use crate::clients::links::{REMOVALS_AT_ONCE, removal};
 use crate::table::{Item, Key, Outcome, Write};
 use crate::value::{epoch_milliseconds, number, read_number, text};
 
@@ -101,13 +101,14 @@ impl SensorStore for DynamoDbSensors {
             Write::delete(keys::state(id)),
             self.put_purge(sensor, now),
         ];
-        let links = links.iter().take(LINKS_AT_ONCE).flat_map(unlink);
+        let links = links.iter().take(REMOVALS_AT_ONCE);
+        let links = links.flat_map(|link| removal(&self.table, link, now));
         let writes = own.into_iter().chain(links).collect();
         if let Outcome::Refused(refusal) = self.table.transact(writes).await? {
             return Err(conflict(sensor, refusal.stored.as_ref())?);
         }
         // The sensor is unregistered. The purge does the rest if this fails.
-        if let Err(error) = self.delete_orphaned_links(id).await {
+        if let Err(error) = self.delete_orphaned_links(id, now).await {
             tracing::warn!(%error, sensor = %id, "the purge removes the remaining links");
         }
         Ok(())

@@ -11,12 +11,11 @@ use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
+use crate::clients::links::{REMOVALS_AT_ONCE, removal};
 use crate::table::{Key, Outcome, Query, Write};
 use crate::tables::LIVE;
 use crate::value::{number, text};
 
-/// Links of one transaction of 100 writes: two items each, and at most three other writes.
-pub(super) const LINKS_AT_ONCE: usize = 48;
 /// Time a purge is kept after the sensor is deleted: longer than the timeout of a function that recorded a
 /// signal and has yet to store its reading.
 const PURGE_KEPT_MILLISECONDS: i64 = 20 * 60 * 1000;
@@ -25,11 +24,17 @@ pub(super) const KEPT_UNTIL: &str = "keptUntil";
 
 impl DynamoDbSensors {
     /// Deletes the links of a sensor that is not registered.
-    pub(super) async fn delete_orphaned_links(&self, id: &SensorId) -> Result<(), StoreError> {
+    pub(super) async fn delete_orphaned_links(
+        &self,
+        id: &SensorId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let links = self.links(id).await?;
-        for chunk in links.chunks(LINKS_AT_ONCE) {
+        for chunk in links.chunks(REMOVALS_AT_ONCE) {
             let absent = Write::check(keys::sensor(id), "attribute_not_exists(#PK)");
-            let unlinks = chunk.iter().flat_map(unlink);
+            let unlinks = chunk
+                .iter()
+                .flat_map(|link| removal(&self.table, link, now));
             let writes = std::iter::once(absent).chain(unlinks).collect();
             // If the id was registered again, the links belong to the new sensor.
             if let Outcome::Refused(_) = self.table.transact(writes).await? {
@@ -63,13 +68,4 @@ impl DynamoDbSensors {
         item.insert(LIVE.sort_key.0.to_owned(), number(now));
         Write::put(item)
     }
-}
-
-/// Deletes a link and its mirror, whose keys are swapped.
-pub(super) fn unlink(link: &Key) -> [Write; 2] {
-    let mirror = Key {
-        partition: link.sort.clone(),
-        sort: link.partition.clone(),
-    };
-    [Write::delete(link.clone()), Write::delete(mirror)]
 }

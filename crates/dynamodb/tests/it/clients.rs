@@ -171,7 +171,7 @@ async fn changes_require_the_expected_version() {
     let conflict = CONFLICT;
     assert_eq!(late, Err(conflict.clone()));
     assert_eq!(
-        store.delete(&client.id, Some(Version(1)), false).await,
+        store.delete(&client.id, Some(Version(1)), false, at(40)).await,
         Err(conflict)
     );
     let nobody = ClientId::new("nobody").unwrap();
@@ -268,11 +268,46 @@ async fn links_exist_on_both_sides_or_neither_and_only_between_existing_items() 
         (&linked[0].client, linked[0].mode),
         (&client.id, Mode::Latest)
     );
-    store.unlink(&client.id, &door).await.unwrap();
-    assert_eq!(store.items().await.len(), before);
+    store.unlink(&client.id, &door, at(30)).await.unwrap();
+    assert_eq!(store.items().await.len(), before + 1, "the removal is kept");
+    let page = store.of_sensor(&door, 10, None).await.unwrap();
+    assert_eq!(page.rows, []);
     assert_eq!(
-        store.unlink(&client.id, &door).await,
+        store.unlink(&client.id, &door, at(30)).await,
         Err(ClientError::NotLinked)
+    );
+}
+
+/// The clients that a sensor's events may go to, and the times at which their links were removed.
+async fn linked(store: &impl LinkedClients, sensor: &SensorId) -> Vec<(String, Option<Timestamp>)> {
+    let linked = store.linked(sensor).await.unwrap().into_iter();
+    linked
+        .map(|one| (one.client.to_string(), one.removed))
+        .collect()
+}
+
+#[tokio::test]
+async fn removed_links_are_known_to_the_listener_until_they_are_made_again() {
+    let store = clients().await;
+    let door = store.sensor("door-7").await;
+    for (id, time) in [("a", 1), ("b", 2), ("c", 3)] {
+        let client = store.client(id, Mode::Every).await;
+        store.link(&client.id, &door, at(time)).await.unwrap();
+    }
+    let [a, b] = ["a", "b"].map(|id| ClientId::new(id).unwrap());
+    store.unlink(&a, &door, at(10)).await.unwrap();
+    store.delete(&b, None, true, at(20)).await.unwrap();
+    let expected = [("a", Some(at(10))), ("b", Some(at(20))), ("c", None)];
+    let expected = expected.map(|(id, removed)| (id.to_owned(), removed));
+    assert_eq!(linked(&*store, &door).await, expected);
+    store.link(&a, &door, at(30)).await.unwrap();
+    assert_eq!(linked(&*store, &door).await[0], ("a".to_owned(), None));
+    let kept = store.items().await;
+    let kept = kept.iter().find(|item| item["SK"] == text("CLIENTREMOVED#b"));
+    let two_days_later = at(20 + 2 * 24 * 3600).nanoseconds() / 1_000_000_000;
+    assert_eq!(
+        kept.unwrap()["ttl"],
+        AttributeValue::N(two_days_later.to_string())
     );
 }
 
@@ -356,7 +391,7 @@ async fn a_cascading_delete_of_another_version_removes_no_link() {
     store
         .endpoint
         .script_next("BatchGetItem", [Reply::Respond(200, responses)]);
-    let deleted = store.delete(&client.id, Some(Version(1)), true).await;
+    let deleted = store.delete(&client.id, Some(Version(1)), true, at(40)).await;
     let conflict = CONFLICT;
     assert_eq!(deleted, Err(conflict));
     let links = store.links(&client).await;
@@ -375,7 +410,7 @@ async fn an_interrupted_cascading_delete_is_completed_by_the_same_call_or_by_a_n
         store
             .endpoint
             .script_next("Query", [Reply::fail(400, "AccessDeniedException")]);
-        let deleted = store.delete(&client.id, None, true).await;
+        let deleted = store.delete(&client.id, None, true, at(40)).await;
         assert!(deleted.is_err());
         assert_eq!(store.get(&client.id).await, Err(ClientError::NotFound));
         assert_eq!(store.secrets(&client.id).await, Err(ClientError::NotFound));
@@ -384,9 +419,9 @@ async fn an_interrupted_cascading_delete_is_completed_by_the_same_call_or_by_a_n
             let links = store.links(&client).await;
             assert_eq!(links, []);
         } else {
-            store.delete(&client.id, None, true).await.unwrap();
-            // The task that settles held deliveries remains.
-            assert_eq!(store.items().await.len(), before + 1);
+            store.delete(&client.id, None, true, at(40)).await.unwrap();
+            // The task that settles held deliveries and the removal of the link remain.
+            assert_eq!(store.items().await.len(), before + 2);
         }
     }
 }
@@ -418,15 +453,15 @@ async fn a_client_with_links_is_deleted_only_with_them() {
     let client = store.client("watch", Mode::Every).await;
     store.link(&client.id, &door, at(1)).await.unwrap();
     assert_eq!(
-        store.delete(&client.id, None, false).await,
+        store.delete(&client.id, None, false, at(40)).await,
         Err(ClientError::HasLinks)
     );
     assert!(store.get(&client.id).await.is_ok());
-    store.delete(&client.id, None, true).await.unwrap();
-    // The task that settles held deliveries remains.
-    assert_eq!(store.items().await.len(), before + 1);
+    store.delete(&client.id, None, true, at(40)).await.unwrap();
+    // The task that settles held deliveries and the removal of the link remain.
+    assert_eq!(store.items().await.len(), before + 2);
     assert_eq!(
-        store.delete(&client.id, None, true).await,
+        store.delete(&client.id, None, true, at(40)).await,
         Err(ClientError::NotFound)
     );
 }

@@ -2,9 +2,21 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbSensors, MAIN, SensorConfig};
+use antumbra_publish::webhook::Guard;
+use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::sensors::{
+    self, Generation, Location, RegisteredSensor, Sensor, SensorId, SensorStore as _, Signal,
+    StateStore as _,
+};
+use antumbra_service::store::Version;
+use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, NO_FAILURES, assert_rejects};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-stream-listener");
 const EVENT: &str = r#"{"Records":[{"eventID":"1","eventName":"INSERT","eventSource":"aws:dynamodb","dynamodb":{
@@ -79,6 +91,80 @@ fn the_worst_item_fits_into_the_memory_of_the_function() {
         let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
         assert!(kilobytes < 256 * 1024, "{kilobytes} KB");
     }
+}
+
+/// A sensor whose value changed, with the stream record of the change.
+async fn changed_sensor(table: &TestTable) -> (SensorId, String) {
+    let sensors = DynamoDbSensors::new(table.client.clone(), SensorConfig::new(&table.name));
+    let now = SystemClock.now();
+    let location = Location::new("Poznań", "A", "2", "13").unwrap();
+    let registered = RegisteredSensor {
+        sensor: Sensor::new(SensorId::new("door-7").unwrap(), location),
+        version: Version(1),
+        registered_at: now,
+        generation: Generation::new("g1").unwrap(),
+    };
+    sensors.register(&registered).await.unwrap();
+    let id = registered.sensor.id;
+    let mut images = Vec::new();
+    for value in [0, 1] {
+        let (sent, value) = (now.after(Duration::from_millis(value)), value as i64);
+        let value = sensors::Value::whole(value);
+        let signal = Signal::new(id.clone(), value, None, None, sent, "m").unwrap();
+        sensors.record(&signal).await.unwrap().unwrap();
+        let key = json!({"PK": {"S": "SENSOR#door-7"}, "SK": {"S": "STATE"}});
+        let get = json!({"TableName": table.name, "Key": key, "ConsistentRead": true});
+        images.push(table.endpoint.call("GetItem", &get).await.1["Item"].take());
+    }
+    let seconds = now.nanoseconds() as f64 / 1e9;
+    let event = json!({"Records": [{"eventID": "1", "eventName": "MODIFY", "eventSource": "aws:dynamodb",
+        "dynamodb": {"SequenceNumber": "100", "ApproximateCreationDateTime": seconds.floor(),
+            "Keys": {"PK": {"S": "SENSOR#door-7"}, "SK": {"S": "STATE"}},
+            "OldImage": images[0], "NewImage": images[1]}}]});
+    (id, event.to_string())
+}
+
+/// A function that ends after it recorded a delivery and before it queued it gets the same event again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recorded_delivery_is_queued_although_its_link_was_removed_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let rule = include_str!("../../../../registrations/sensor-clients.json");
+    std::fs::write(directory.path().join("clients.json"), rule).unwrap();
+    let (table, sqs) = (TestTable::create(MAIN).await, AwsServer::start());
+    let mut environment = environment(directory.path(), &sqs);
+    environment.extend([
+        ("TABLE", table.name.clone()),
+        ("DELIVERIES_QUEUE_URL", sqs.queue_url("deliveries")),
+        (
+            "DELIVERIES_FIFO_QUEUE_URL",
+            sqs.queue_url("deliveries.fifo"),
+        ),
+        ("AWS_ENDPOINT_URL_DYNAMODB", table.endpoint.url()),
+    ]);
+    let function = Lambda::start(BINARY, &environment);
+    let (sensor, event) = changed_sensor(&table).await;
+    let store = DynamoDbClients::new(table.client.clone(), &table.name);
+    let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
+    let clients = Clients::new(store, guard, Arc::new(SystemClock));
+    let new = NewClient {
+        id: Some(ClientId::new("watch").unwrap()),
+        name: "Watch".to_owned(),
+        url: "http://127.0.0.1/hook".to_owned(),
+        mode: Mode::Every,
+        requested: None,
+    };
+    let client = clients.create(new).await.unwrap().client.id;
+    clients.link(&client, &sensor).await.unwrap();
+    assert_eq!(function.invoke(&event).unwrap(), NO_FAILURES);
+    clients.unlink(&client, &sensor).await.unwrap();
+    assert_eq!(function.invoke(&event).unwrap(), NO_FAILURES);
+    let bodies: Vec<Value> = sqs
+        .sent()
+        .iter()
+        .map(|sent| sent["MessageBody"].clone())
+        .collect();
+    assert_eq!(bodies.len(), 2, "{bodies:?}");
+    assert_eq!(bodies[0], bodies[1]);
 }
 
 #[test]

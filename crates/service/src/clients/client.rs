@@ -110,4 +110,6 @@ pub struct Link {
 pub struct LinkedClient {
     pub client: ClientId,
     pub mode: Mode,
+    /// Time at which the link was removed, if it was.
+    pub removed: Option<Timestamp>,
 }

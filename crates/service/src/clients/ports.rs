@@ -126,6 +126,7 @@ pub trait ClientStore: Send + Sync {
         id: &ClientId,
         expected: Option<Version>,
         cascade: bool,
+        now: Timestamp,
     ) -> impl SendFuture<Result<(), ClientError>>;
 }
 
@@ -144,6 +145,7 @@ pub trait LinkStore: Send + Sync {
         &self,
         client: &ClientId,
         sensor: &SensorId,
+        now: Timestamp,
     ) -> impl SendFuture<Result<(), ClientError>>;
 
     /// Lists the links of a client, by sensor.
@@ -165,7 +167,9 @@ pub trait LinkStore: Send + Sync {
 
 /// The clients that a sensor's events go to: the only access to links that the stream listener needs.
 ///
-/// Law: every link made before the call is in the result, however many there are.
+/// Laws: every link made before the call is in the result, however many there are. So is a link that was removed, for
+/// longer than a stream keeps a record: the listener may have recorded a delivery to its client that it has yet to
+/// queue.
 pub trait LinkedClients: Send + Sync {
     fn linked<'a>(
         &'a self,

@@ -169,7 +169,8 @@ where
         expected: Option<Version>,
         cascade: bool,
     ) -> Result<(), ClientError> {
-        self.store.delete(id, expected, cascade).await
+        let now = self.clock.now();
+        self.store.delete(id, expected, cascade, now).await
     }
 
     pub async fn link(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
@@ -178,7 +179,7 @@ where
 
     /// Removes a link; deliveries in progress are skipped.
     pub async fn unlink(&self, client: &ClientId, sensor: &SensorId) -> Result<(), ClientError> {
-        self.store.unlink(client, sensor).await
+        self.store.unlink(client, sensor, self.clock.now()).await
     }
 
     pub async fn links_of_client(

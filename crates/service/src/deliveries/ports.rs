@@ -137,14 +137,23 @@ pub trait DeliveryStore: Send + Sync {
     ) -> impl SendFuture<Result<bool, StoreError>>;
 }
 
-/// Records new deliveries, as the stream listener needs it.
+/// Records new deliveries.
 pub trait NewDeliveries: Send + Sync {
-    /// Records a delivery as pending. One that is recorded already is not changed.
+    /// Records a delivery as pending. One that is recorded already is not changed. The caller queues it, and repeats
+    /// both if it is interrupted in between.
     fn add<'a>(
         &'a self,
         delivery: &'a Delivery,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Records a delivery as pending and due now, in one write. Returns the message that queues it without waiting for
+    /// the schedule, which queues it otherwise.
+    fn add_due<'a>(
+        &'a self,
+        delivery: &'a Delivery,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<DeliveryMessage, StoreError>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::delivery::{Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
-use super::message::DeliveryMessage;
 use super::ports::{HeldDelivery, History, HistoryQuery, NewDeliveries, Subject};
 use super::queues::{QueueError, Queues};
 use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
@@ -155,7 +154,7 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
         release(&self.clients, history, &self.queues, clock, client, more).await
     }
 
-    /// Queues a test delivery and returns its id.
+    /// Queues a test delivery and returns its id. If it is interrupted, the schedule queues it.
     pub async fn test(&self, client: &ClientId) -> Result<DeliveryId, RedeliverError> {
         let mode = self.clients.get(client).await?.mode;
         let now = self.clock.now();
@@ -174,9 +173,10 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
             sensor: None,
             data: data.to_owned(),
         };
-        self.history.add(&delivery, now).await?;
-        let message = DeliveryMessage::first(&delivery);
-        self.queues.send(mode, &message).await?;
+        let message = self.history.add_due(&delivery, now).await?;
+        if let Err(error) = self.queues.send(mode, &message).await {
+            tracing::warn!(%id, %error, "a test was not queued; the schedule queues it");
+        }
         Ok(id)
     }
 

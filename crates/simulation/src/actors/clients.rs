@@ -136,6 +136,9 @@ impl ClientActors {
                 let both = [Character::Fickle, Character::Fickle, Character::Leaving];
                 character = *chance.pick(&both);
             }
+            if number == 0 && self.world.profile.aims.needs_unlinking() {
+                character = Character::Leaving;
+            }
             let new = NewClient {
                 id: ClientId::new(&id).ok(),
                 name: format!("Client {number}"),

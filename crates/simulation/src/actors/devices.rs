@@ -108,11 +108,12 @@ impl Devices {
     }
 
     async fn act(&self, device: &str, skew: i64) {
-        match self.world.chance.below(10) {
+        match self.world.chance.below(12) {
             0..=3 => self.report_over_mqtt(device, skew).await,
             4..=5 => self.report(device, skew).await,
             6..=7 => self.desire(device).await,
-            8 => self.report_desired(device).await,
+            8 => self.desire_mode(device).await,
+            9..=10 => self.report_desired(device).await,
             _ => self.send_invalid(device).await,
         }
     }
@@ -194,6 +195,17 @@ impl Devices {
         let work = self.shadows.report(&shadow, document);
         let done = self.world.invoke("device", SETTLE_TIMEOUT, work).await;
         matches!(done, Some(Ok(_)))
+    }
+
+    /// Desires a mode, which the device never reports, or withdraws it.
+    async fn desire_mode(&self, device: &str) {
+        let Ok(shadow) = ShadowId::new(device) else {
+            return;
+        };
+        let mode = self.world.chance.happens(0.5).then(|| self.count());
+        let document = json!({"mode": mode});
+        let work = self.shadows.desire(&shadow, &document);
+        self.world.invoke("application", SETTLE_TIMEOUT, work).await;
     }
 
     async fn desire(&self, device: &str) {

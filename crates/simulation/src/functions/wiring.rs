@@ -46,6 +46,8 @@ pub(crate) mod names {
     /// Targets of registrations.
     pub(crate) const CHANGES_FIFO: &str = "changes.fifo";
     pub(crate) const CHANGES: &str = "changes";
+    /// Target of registrations with leaf conditions.
+    pub(crate) const LEAVES: &str = "leaves";
 }
 
 /// Maximum wait of the sweep for its marker, and the time granted to signals that it overtook, as in production.
@@ -261,6 +263,21 @@ fn registrations() -> Registrations {
         (
             "mqtt.json",
             r#"{"name": "mqtt", "send": ["new"], "to": {"mqtt": {"topic": "changed/${id}/${state}"}}}"#,
+        ),
+        (
+            "acknowledged.json",
+            r#"{"name": "acknowledged", "on": {"state": "desired", "leaf": {"path": "/**", "change": ["acknowledged"]}},
+                "to": {"sqs": {"queue": "leaves"}}}"#,
+        ),
+        (
+            "withdrawn.json",
+            r#"{"name": "withdrawn", "on": {"state": "desired", "leaf": {"path": "/**", "change": ["removed"]}},
+                "to": {"sqs": {"queue": "leaves"}}}"#,
+        ),
+        (
+            "warm.json",
+            r#"{"name": "warm", "on": {"state": "reported", "leaf": {"path": "/temp*", "change": ["added", "updated"],
+                "new": {"value": [{"numeric": [">", 5]}]}}}, "to": {"sqs": {"queue": "leaves"}}}"#,
         ),
         (
             "nowhere.json",

@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use antumbra_queues::queue::Message;
 use antumbra_service::clients::Mode;
 use antumbra_service::deliveries::{DeliveryRecord, EventType, Status};
+use antumbra_shadow::Timestamp;
+use serde_json::Value;
 
 use super::Evidence;
 use super::sensors::{states, word};
 use super::spill::HoldUps;
-use super::suppressed::{superseded_deliveries_are_not_sent, the_circuit_opens};
+use super::suppressed::{
+    circuits_have_one_probe, superseded_deliveries_are_not_sent, the_circuit_opens,
+};
 use crate::actors::clients::{Character, Known};
 use crate::endpoint::ReceivedPost;
 use crate::functions::names;
@@ -24,6 +28,8 @@ pub(super) struct Occurrence {
     pub(super) kind: EventType,
     /// Time of the write, in milliseconds.
     pub(super) at: u64,
+    /// Time at which the last signal was sent, in milliseconds.
+    last_seen: Option<u64>,
 }
 
 /// The events of a sensor, by its generation.
@@ -50,9 +56,11 @@ pub(super) fn occurrences(
         };
         let changed = old.get("value").is_some() && old.get("value") != new.get("value");
         let changed = changed.then_some(EventType::StateChanged);
+        let last_seen = new.get("lastSeen").and_then(Value::as_u64);
         all.extend(contact.into_iter().chain(changed).map(|kind| Occurrence {
             kind,
             at: change.at,
+            last_seen,
         }));
     }
     by_generation
@@ -92,6 +100,7 @@ pub(super) async fn check(evidence: &Evidence<'_>) {
         let history = evidence.clients.history(&client.id).await;
         let got: Vec<&ReceivedPost> = got.iter().filter(|got| got.client == client.id).collect();
         the_circuit_opens(evidence, &client, &got);
+        circuits_have_one_probe(evidence, &client, &got);
         for sensor in &client.sensors {
             let of_sensor = |record: &&DeliveryRecord| {
                 let at = record.delivery.sensor.as_ref();
@@ -159,6 +168,19 @@ fn everything_is_delivered(
                     client.id, occurrence.kind
                 )
             },
+        );
+        // Also if the signal was sent before the loss and processed after it.
+        let data: Value = serde_json::from_str(record.delivery.data.get()).unwrap_or_default();
+        let restored = data.get("restoredAt").or_else(|| data.get("restored_at"));
+        let restored = restored.and_then(|time| Timestamp::parse(time.as_str()?));
+        let restored = restored.map(Timestamp::nanoseconds);
+        let sent = occurrence
+            .last_seen
+            .map(|sent| i128::from(sent) * 1_000_000);
+        evidence.expect(
+            "notifications-match-the-change",
+            kind != EventType::ConnectionRestored || restored == sent,
+            || format!("{} {sensor} {number}: {data}, sent at {sent:?}", client.id),
         );
         let newest = occurred
             .iter()

@@ -21,7 +21,7 @@ struct Received {
 }
 
 /// Key of one change of a document.
-type Place = (String, String, u64);
+pub(super) type Place = (String, String, u64);
 
 pub(super) fn check(evidence: &Evidence<'_>) {
     let queue = |registration, name: &str| Received {
@@ -52,13 +52,13 @@ pub(super) fn check(evidence: &Evidence<'_>) {
     undeliverable_notifications_are_kept(evidence);
 }
 
-fn bodies(texts: impl Iterator<Item = (u64, String)>) -> Vec<(u64, Value)> {
+pub(super) fn bodies(texts: impl Iterator<Item = (u64, String)>) -> Vec<(u64, Value)> {
     texts
         .filter_map(|(at, text)| Some((at, serde_json::from_str(&text).ok()?)))
         .collect()
 }
 
-fn place(notification: &Value) -> Place {
+pub(super) fn place(notification: &Value) -> Place {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     (
         text(&notification["key"]),
@@ -68,7 +68,7 @@ fn place(notification: &Value) -> Place {
 }
 
 /// The readable changes, in order.
-fn readable_changes<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
+pub(super) fn readable_changes<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, DocumentChange<'a>)> {
     let changes = evidence.changes.iter().filter(|change| !change.poisoned);
     changes
         .flat_map(|change| documents(change))
@@ -182,7 +182,7 @@ fn matches_the_change(
 
 /// The diff, by rules of our own: leaves at their pointers; an object or array that takes the place of something else,
 /// and the reverse, is one value.
-fn diff(document: &DocumentChange<'_>) -> Value {
+pub(super) fn diff(document: &DocumentChange<'_>) -> Value {
     let mut diff = Diff::default();
     diff.compare("", document.old, document.new);
     json!({"added": diff.added, "updated": diff.updated, "removed": diff.removed})

@@ -36,8 +36,13 @@ impl HoldUps {
         HoldUps(all)
     }
 
-    /// The time from which nothing may hold up a change of this time. A second target can fail as soon as the first is
-    /// suspended.
+    /// The first time, from that of a change on, at which no failing target may hold it up.
+    ///
+    /// Hold-ups of several targets add up, because each target is suspended for itself: a record waits as long as the
+    /// listener repeats a batch of its shard, the listener repeats a batch only for a message of a registration that is
+    /// not suspended, and the record of that registration says `failing` then. So at every moment at which a change
+    /// waits, one of these times holds; where none holds, the next invocation sends it. The sum is bounded: a
+    /// registration is `failing` once, and again only after its target has worked.
     pub(super) fn end(&self, at: u64) -> u64 {
         let mut end = at;
         let until = |end: u64| {

@@ -12,6 +12,7 @@ use super::sensors::word;
 use crate::actors::clients::{Character, Intent, Known};
 use crate::endpoint::{RETRY_AFTER, ReceivedPost, TIMEOUT};
 use crate::run::OPEN_FIRST;
+use crate::stream::Change;
 
 /// Maximum time from the decision of an attempt to its request.
 const UNDER_WAY: u64 = 6_000;
@@ -89,8 +90,19 @@ fn delivered_is_not_sent_again(evidence: &Evidence<'_>, got: &[ReceivedPost]) {
         ) else {
             continue;
         };
+        let id = format!("{client}_{order}");
+        let claim = |image: &Option<Value>| image.as_ref()?.get("claim").cloned();
+        let begins = claim(&change.new).is_some_and(|new| Some(new) != claim(&change.old));
+        let known = arrived.get(&id);
+        evidence.expect(
+            "delivered-is-not-sent-again",
+            !begins || known.is_none(),
+            || {
+                let at = change.at;
+                format!("{id} was attempted at {at}, delivered at {known:?}")
+            },
+        );
         if word(change.new.as_ref(), "status") == "delivered" {
-            let id = format!("{client}_{order}");
             arrived.entry(id).or_insert(change.at);
         }
     }
@@ -248,6 +260,34 @@ pub(super) fn superseded_deliveries_are_not_sent(
         let sent = got.iter().find(late);
         evidence.expect("superseded-deliveries-are-not-sent", sent.is_none(), || {
             format!("{id} was overtaken at {}, but: {sent:?}", newer.at)
+        });
+    }
+}
+
+/// While the circuit of a client is open, one request at a time finds out whether its endpoint works again.
+pub(super) fn circuits_have_one_probe(
+    evidence: &Evidence<'_>,
+    client: &Known,
+    got: &[&ReceivedPost],
+) {
+    if client.character != Character::Dead || !evidence.world.profile.is_calm() {
+        return;
+    }
+    let partition = format!("CLIENT#{}", client.id);
+    let opens = |change: &&std::sync::Arc<Change>| {
+        let new = change.new.as_ref();
+        change.partition == partition && new.is_some_and(|new| new.get("openUntil").is_some())
+    };
+    let Some(opened) = evidence.changes.iter().find(opens) else {
+        return;
+    };
+    let probes = got.iter().filter(|post| post.at > opened.at + UNDER_WAY);
+    let times: Vec<u64> = probes.map(|post| post.at).collect();
+    let shortest = OPEN_FIRST.as_millis() as u64 - ABOUT;
+    for two in times.windows(2) {
+        let apart = two[1] - two[0];
+        evidence.expect("circuits-have-one-probe", apart >= shortest, || {
+            format!("{} was called at {two:?}, {apart} ms apart", client.id)
         });
     }
 }

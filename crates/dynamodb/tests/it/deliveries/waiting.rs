@@ -122,7 +122,7 @@ async fn held_deliveries_are_found_without_reading_the_history() {
         matches!(&due[..], [DueTask::Release(id)] if *id == client),
         "{due:?}"
     );
-    clients.delete(&client, None, true).await.unwrap();
+    clients.delete(&client, None, true, at(100)).await.unwrap();
     assert_eq!(fixture.due(at(300)).await.len(), 2);
 }
 
@@ -185,4 +185,31 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
             Mode::Latest => assert!(at_once > 1, "{at_once}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_test_that_was_not_queued_is_queued_by_the_schedule() {
+    let fixture = DeliveryFixture::fresh().await;
+    let client = fixture.base.client("watch", Mode::Latest).await.id;
+    let clock = Arc::new(ManualClock::new(at(200)));
+    let channel = Arc::new(RecordingChannel::default());
+    channel.reply_next([SendReply::Throttle]);
+    let queues = Queues {
+        ordered: channel.clone(),
+        unordered: channel.clone(),
+    };
+    let (clients, store) = (&*fixture.base, &fixture.deliveries);
+    let deliveries = Deliveries::new(
+        fixture.base.clone(),
+        store.clone(),
+        queues.clone(),
+        clock.clone(),
+    );
+    // Its outcome does not matter: the caller may not see it.
+    let _ = deliveries.test(&client).await;
+    assert_eq!(channel.accepted().len(), 0);
+    clock.advance(Duration::from_secs(60));
+    let summary = queue_due(clients, store, &queues, &*clock, at(300)).await;
+    assert_eq!((summary.queued, summary.failed), (1, 0));
+    assert_eq!(channel.accepted().len(), 1);
 }

@@ -153,8 +153,16 @@ async fn a_gone_endpoint_disables_its_client_and_held_deliveries_are_released_in
     home.signal(&door, 1).await;
     home.wait_for_statuses(&client, &[Status::Held; 3]).await;
     assert_eq!(home.endpoints.seen("watch").len(), 1);
-    let released = home.redeliveries.enable(&client).await.unwrap();
-    assert_eq!((released.queued, released.finished), (3, true));
+    let mut queued = 0;
+    // Each call releases for half a second, in which a busy machine may not release all.
+    loop {
+        let released = home.redeliveries.enable(&client).await.unwrap();
+        queued += released.queued;
+        if released.finished {
+            break;
+        }
+    }
+    assert_eq!(queued, 3);
     home.wait_for_statuses(&client, &[Status::Delivered; 3])
         .await;
     let seen = home.endpoints.seen("watch");

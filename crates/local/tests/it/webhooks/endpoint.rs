@@ -82,6 +82,11 @@ impl Endpoints {
         waiting.extend(replies);
     }
 
+    /// Responds to requests to a path as usual again.
+    pub(crate) fn clear(&self, path: &str) {
+        self.script.lock().unwrap().replies.remove(path);
+    }
+
     /// Returns the requests to a path.
     pub(crate) fn seen(&self, path: &str) -> Vec<Seen> {
         let script = self.script.lock().unwrap();
