@@ -206,6 +206,11 @@ impl Aims {
         Aims { scene, all }
     }
 
+    /// Name of the target, such as `Release`; `None` if there is none.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.scene.map(|scene| format!("{scene:?}"))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -24,5 +24,5 @@ mod stream;
 mod trace;
 mod world;
 
-pub use run::{Outcome, run};
+pub use run::{Outcome, aim, run};
 pub use world::Violation;

@@ -32,6 +32,9 @@ enum Command {
         /// Goes on after a seed failed.
         #[arg(long)]
         all: bool,
+        /// Runs only seeds that aim at these moments, such as `Release` (`src/aim.rs`).
+        #[arg(long)]
+        aim: Option<String>,
     },
     /// Runs one seed and prints every step.
     Replay {
@@ -48,7 +51,8 @@ fn main() -> ExitCode {
             from,
             threads,
             all,
-        } => run_many(from, seeds, threads.max(1), all),
+            aim,
+        } => run_many(from, seeds, threads.max(1), all, aim),
     }
 }
 
@@ -72,7 +76,7 @@ fn print_violations(seed: u64, outcome: &Outcome) -> ExitCode {
     }
 }
 
-fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
+fn run_many(from: u64, seeds: u64, threads: u64, all: bool, aim: Option<String>) -> ExitCode {
     let began = Instant::now();
     let next = AtomicU64::new(from);
     let failed: Mutex<BTreeMap<u64, Outcome>> = Mutex::default();
@@ -85,6 +89,9 @@ fn run_many(from: u64, seeds: u64, threads: u64, all: bool) -> ExitCode {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= from + seeds || (!all && !lock().is_empty()) {
                         return;
+                    }
+                    if aim.is_some() && antumbra_simulation::aim(seed) != aim {
+                        continue;
                     }
                     let outcome = run(seed, false);
                     steps.fetch_add(outcome.steps, Ordering::Relaxed);

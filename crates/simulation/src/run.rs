@@ -61,6 +61,11 @@ pub struct Outcome {
     pub invocations: BTreeMap<&'static str, (u64, u64)>,
 }
 
+/// Returns the name of the moments that a seed aims at, if it does.
+pub fn aim(seed: u64) -> Option<String> {
+    Profile::of(&Chance::new(seed)).aims.name()
+}
+
 pub fn run(seed: u64, traced: bool) -> Outcome {
     // Source of the jitter of the product and of the SDKs.
     fastrand::seed(seed);

@@ -35,7 +35,7 @@ impl SensorStore for DynamoDbSensors {
         };
         stored
             // Stored by an earlier attempt whose response was lost.
-            .filter(|stored| stored.generation == new.generation)
+            .filter(|stored| stored.is_made_by(&new))
             .ok_or(SensorError::AlreadyRegistered)
     }
 

@@ -61,10 +61,23 @@ checked_text! {
     pub struct Generation checked by |text| name("generation", text);
 }
 
+/// Separates the time of a registration from the name of its request.
+const REQUEST: &str = "-r-";
+
 impl Generation {
     /// Makes a generation that no other registration has, even if the clock stands still.
     pub fn unique(now: Timestamp) -> Generation {
         Generation(format!("{}-{:08x}", now.nanoseconds(), fastrand::u32(..)))
+    }
+
+    /// Makes the generation of a registration that was requested by a request with this name.
+    pub(super) fn of_request(now: Timestamp, request: &str) -> Generation {
+        Generation(format!("{}{REQUEST}{request}", now.nanoseconds()))
+    }
+
+    /// Returns the name of the request that made this registration, if it has one.
+    pub(super) fn request(&self) -> Option<&str> {
+        self.0.split_once(REQUEST).map(|(_, request)| request)
     }
 }
 

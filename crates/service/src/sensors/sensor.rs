@@ -1,5 +1,7 @@
 //! Registered sensors.
 
+use std::time::Duration;
+
 use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
@@ -87,4 +89,18 @@ pub struct RegisteredSensor {
     pub version: Version,
     pub registered_at: Timestamp,
     pub generation: Generation,
+}
+
+/// Time for which a repeated request is known.
+const REQUEST_KNOWN: Duration = Duration::from_secs(23 * 3600);
+
+impl RegisteredSensor {
+    /// Returns whether this registration was made by the same call or the same request as another one, which found the
+    /// sensor registered.
+    pub fn is_made_by(&self, again: &RegisteredSensor) -> bool {
+        let request = self.generation.request();
+        let is_repeated = request.is_some() && request == again.generation.request();
+        let is_known = again.registered_at < self.registered_at.after(REQUEST_KNOWN);
+        self.generation == again.generation || (is_repeated && is_known)
+    }
 }

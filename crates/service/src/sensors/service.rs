@@ -54,12 +54,31 @@ impl<S: SensorStore> Sensors<S> {
     /// Registers a sensor. Of concurrent calls one succeeds; the others and all later ones get
     /// [`SensorError::AlreadyRegistered`], also with the same data.
     pub async fn register(&self, sensor: Sensor) -> Result<RegisteredSensor, SensorError> {
+        self.register_as(sensor, Generation::unique).await
+    }
+
+    /// The same, except that a request that is repeated within a day gets the sensor that it registered. `request`
+    /// is a text of at most 32 letters and digits that no other request has.
+    pub async fn register_once(
+        &self,
+        sensor: Sensor,
+        request: &str,
+    ) -> Result<RegisteredSensor, SensorError> {
+        let generation = |now| Generation::of_request(now, request);
+        self.register_as(sensor, generation).await
+    }
+
+    async fn register_as(
+        &self,
+        sensor: Sensor,
+        generation: impl FnOnce(Timestamp) -> Generation,
+    ) -> Result<RegisteredSensor, SensorError> {
         let registered_at = self.clock.now();
         let new = RegisteredSensor {
             sensor,
             version: Version::NONE.next(),
             registered_at,
-            generation: Generation::unique(registered_at),
+            generation: generation(registered_at),
         };
         self.store.register(&new).await
     }

@@ -15,8 +15,14 @@ type Matches = BTreeMap<(&'static str, Place), BTreeSet<String>>;
 const REGISTRATIONS: [&str; 3] = ["acknowledged", "withdrawn", "warm"];
 
 pub(super) fn check(evidence: &Evidence<'_>) {
+    let devices = evidence.devices.names();
+    let is_of_device = |(key, ..): &Place| {
+        let mut devices = devices.iter();
+        devices.any(|device| key.starts_with(&format!("DS#{device}#")))
+    };
     let mut expected = Matches::new();
-    for (place, document) in readable_changes(evidence) {
+    let changes = readable_changes(evidence).into_iter();
+    for (place, document) in changes.filter(|(place, _)| is_of_device(place)) {
         for registration in REGISTRATIONS {
             let leaves = leaves(registration, &document);
             if !leaves.is_empty() {
@@ -33,7 +39,10 @@ pub(super) fn check(evidence: &Evidence<'_>) {
         };
         let matched = notification["matched"].as_array().into_iter().flatten();
         let matched = matched.map(Value::to_string).collect();
-        found.insert((*registration, place(&notification)), matched);
+        let place = place(&notification);
+        if is_of_device(&place) {
+            found.insert((*registration, place), matched);
+        }
     }
     for (change, leaves) in &expected {
         let seen = found.get(change);

@@ -10,6 +10,7 @@ use antumbra_service::sensors::{
     SignalMessage, Version,
 };
 use antumbra_shadow::Timestamp;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::NoContent;
@@ -18,6 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::IfMatch;
 use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time};
+use crate::idempotency::RequestId;
 use crate::problem::{Code, Problem};
 use crate::respond::{Created, ETag, Either, Json, Location};
 use crate::services::{Api, Services};
@@ -100,9 +102,15 @@ fn created(sensor: &RegisteredSensor) -> Created<TaggedSensor> {
 
 pub(crate) async fn register(
     State(api): Api,
+    request: Option<Extension<RequestId>>,
     Json(new): Json<NewSensor>,
 ) -> Result<Created<TaggedSensor>, Problem> {
-    Ok(created(&api.sensors.register(new.try_into()?).await?))
+    let request = request.map(|Extension(request)| request.derive_id(""));
+    let registered = match request {
+        Some(request) => api.sensors.register_once(new.try_into()?, &request).await?,
+        None => api.sensors.register(new.try_into()?).await?,
+    };
+    Ok(created(&registered))
 }
 
 pub(crate) async fn put(

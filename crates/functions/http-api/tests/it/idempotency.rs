@@ -155,6 +155,31 @@ async fn after_the_lease_the_next_request_with_the_key_runs() {
 }
 
 #[tokio::test]
+async fn a_registration_repeated_after_a_crash_gets_its_first_response() {
+    let api = TestApi::start().await;
+    let register = |key: &'static str| {
+        let request = api.request("POST", "/v1/sensors");
+        let request = request.header("idempotency-key", key);
+        request.json(r#"{"id":"door-7"}"#).send()
+    };
+    api.endpoint.script(|call| {
+        match call.operation == "UpdateItem" && call.body.to_string().contains("ONCE#") {
+            true => Reply::fail(500, "InternalServerError"),
+            false => Reply::Pass,
+        }
+    });
+    let lost = register("k").await.ok(201);
+    api.endpoint.script(|_| Reply::Pass);
+    api.clock.advance(Duration::from_secs(36));
+    assert_eq!(register("k").await.ok(201), lost);
+    // Another request for the same id is still rejected.
+    register("other").await.problem(409, "AlreadyExists");
+    // The key is forgotten after a day.
+    api.clock.advance(Duration::from_secs(24 * 3600 + 1));
+    register("k").await.problem(409, "AlreadyExists");
+}
+
+#[tokio::test]
 async fn a_response_larger_than_an_item_is_replayed_completely() {
     let api = TestApi::start().await;
     let value = "å".repeat(150 * 1024);

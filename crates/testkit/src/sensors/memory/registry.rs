@@ -42,7 +42,7 @@ impl SensorStore for MemorySensors {
     async fn register(&self, new: &RegisteredSensor) -> Result<RegisteredSensor, SensorError> {
         let mut inner = self.lock();
         if let Some(kept) = inner.sensors.get(&new.sensor.id) {
-            return if kept.registered.generation == new.generation {
+            return if kept.registered.is_made_by(new) {
                 Ok(kept.registered.clone())
             } else {
                 Err(SensorError::AlreadyRegistered)
