@@ -252,8 +252,8 @@ fn decode_removed(table: &Table, item: &Item) -> Result<Option<LinkedClient>, St
     let removed = read_number::<i64>(item, REMOVED_AT)?;
     Ok(Some(LinkedClient {
         client: client_id(client)?,
-        // Its deliveries are skipped, so they have no order.
-        mode: Mode::Latest,
+        // If the link is made again before the delivery is sent, the order still matters.
+        mode: Mode::Every,
         removed: Some(from_milliseconds(removed)),
     }))
 }
