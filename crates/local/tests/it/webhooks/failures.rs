@@ -1,8 +1,9 @@
 //! Failing endpoints, retries and the recorded attempts.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use antumbra_service::clients::Mode;
+use antumbra_service::clock::{Clock as _, SystemClock, time_left};
 use antumbra_service::deliveries::{Policy, Status};
 
 use super::endpoint::Reply::{Hang, Slow, Status as Respond};
