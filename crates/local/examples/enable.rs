@@ -252,7 +252,9 @@ async fn put_all(database: &aws_sdk_dynamodb::Client, mut puts: Vec<WriteRequest
     while !puts.is_empty() {
         let call = database.batch_write_item().request_items(MAIN.name, puts);
         let left = call.send().await.unwrap().unprocessed_items;
-        puts = left.and_then(|mut left| left.remove(MAIN.name)).unwrap_or_default();
+        puts = left
+            .and_then(|mut left| left.remove(MAIN.name))
+            .unwrap_or_default();
     }
 }
 

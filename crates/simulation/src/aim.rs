@@ -194,7 +194,10 @@ impl Aims {
                     about: DELIVERY,
                     ..aim(LISTENER, "PutItem", Interference::Intervenes)
                 };
-                vec![adding, aim(LISTENER, "SendMessageBatch", Interference::EndsBefore)]
+                vec![
+                    adding,
+                    aim(LISTENER, "SendMessageBatch", Interference::EndsBefore),
+                ]
             }
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::Any => {

@@ -171,7 +171,9 @@ async fn changes_require_the_expected_version() {
     let conflict = CONFLICT;
     assert_eq!(late, Err(conflict.clone()));
     assert_eq!(
-        store.delete(&client.id, Some(Version(1)), false, at(40)).await,
+        store
+            .delete(&client.id, Some(Version(1)), false, at(40))
+            .await,
         Err(conflict)
     );
     let nobody = ClientId::new("nobody").unwrap();
@@ -303,7 +305,9 @@ async fn removed_links_are_known_to_the_listener_until_they_are_made_again() {
     store.link(&a, &door, at(30)).await.unwrap();
     assert_eq!(linked(&*store, &door).await[0], ("a".to_owned(), None));
     let kept = store.items().await;
-    let kept = kept.iter().find(|item| item["SK"] == text("CLIENTREMOVED#b"));
+    let kept = kept
+        .iter()
+        .find(|item| item["SK"] == text("CLIENTREMOVED#b"));
     let two_days_later = at(20 + 2 * 24 * 3600).nanoseconds() / 1_000_000_000;
     assert_eq!(
         kept.unwrap()["ttl"],
@@ -391,7 +395,9 @@ async fn a_cascading_delete_of_another_version_removes_no_link() {
     store
         .endpoint
         .script_next("BatchGetItem", [Reply::Respond(200, responses)]);
-    let deleted = store.delete(&client.id, Some(Version(1)), true, at(40)).await;
+    let deleted = store
+        .delete(&client.id, Some(Version(1)), true, at(40))
+        .await;
     let conflict = CONFLICT;
     assert_eq!(deleted, Err(conflict));
     let links = store.links(&client).await;

@@ -260,10 +260,7 @@ fn never_early(evidence: &Evidence<'_>, sensor: &Known, change: &Change, signals
         .filter(|signal| Some(signal.sent) > known && signal.sent <= lost_at)
         .find(|signal| is_known(signal));
     evidence.expect("sensors-are-not-lost-too-early", missed.is_none(), || {
-        format!(
-            "{}: lost at {lost_at}, but {missed:?} was known",
-            sensor.id
-        )
+        format!("{}: lost at {lost_at}, but {missed:?} was known", sensor.id)
     });
 }
 
