@@ -34,7 +34,7 @@ pub use store::{
     NewDocument, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write,
     Written,
 };
-pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, Update};
+pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, HeldValues, Update};
 
 /// Error of a request about shadows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -215,6 +215,12 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     pub async fn update_many(&self, updates: &[Update]) -> Vec<Result<UpdateResult, ShadowError>> {
         self.engine().update_many(updates).await
+    }
+
+    /// Returns whether an update would write, without writing.
+    pub async fn would_write(&self, update: &Update) -> Result<bool, ShadowError> {
+        let planned = self.engine().would_write(update).await;
+        planned.map_err(ShadowError::store)
     }
 
     fn engine(&self) -> engine::Engine<'_, P> {

@@ -42,7 +42,7 @@ pub use apply::{ApplyError, apply};
 pub use changes::{Change, Changes, Note, Verdict};
 pub use diff::{Container, Diff, DiffBuffer, Leaf, Part, Pointer, Token, diff};
 pub use document::{Document, DocumentError};
-pub use merge::{Merged, Mode, merge, merge_in_order};
+pub use merge::{Merged, Mode, merge, merge_in_order, merge_older};
 pub use model::{Arrays, Model};
 pub use state::State;
 pub use tape::{Kind, View};

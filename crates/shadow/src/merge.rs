@@ -17,7 +17,7 @@ use crate::changes::{Change, Changes, Note, Verdict};
 use crate::diff::unchanged;
 use crate::document::Document;
 use crate::model::Model;
-use crate::order::Order;
+use crate::order::{MessageTime, Order};
 use crate::pairs::all_twins;
 use crate::tape::{Kind, View};
 use crate::times::LeafTimes;
@@ -114,8 +114,47 @@ pub fn merge_in_order(
     model: &Model,
     now: Timestamp,
 ) -> Merged {
+    let at = at.map(|time| MessageTime {
+        time,
+        yields: false,
+    });
     let order = Some((times.clone(), at));
     Input::new(stored, sent, mode, model, now, order).merge()
+}
+
+/// Merges values that another system has held since `at` into the stored document: those that are newer than the
+/// stored ones. Nothing is removed.
+///
+/// As [`merge_in_order`] by that time, but a stored value of the same time stays. Times of long ago are kept in whole
+/// seconds, so that there the same time is the same second.
+///
+/// ```
+/// use antumbra_shadow::{merge_older, Document, LeafTimes, Model, Timestamp};
+///
+/// let at = |seconds: i128| Timestamp::from_nanoseconds(seconds * 1_000_000_000);
+/// let stored = Document::parse(r#"{"led":"on"}"#)?;
+/// let held = Document::parse(r#"{"led":"off","fan":1}"#)?;
+/// let times = LeafTimes::all(&stored, at(60));
+/// let merged = merge_older(&stored, &times, &held, at(60), &Model::default(), at(1000));
+/// assert_eq!(merged.document.as_str(), r#"{"fan":1,"led":"on"}"#);
+/// let merged = merge_older(&stored, &times, &held, at(61), &Model::default(), at(1000));
+/// assert_eq!(merged.document.as_str(), r#"{"fan":1,"led":"off"}"#);
+/// # Ok::<(), antumbra_shadow::DocumentError>(())
+/// ```
+pub fn merge_older(
+    stored: &Document,
+    times: &LeafTimes,
+    held: &Document,
+    at: Timestamp,
+    model: &Model,
+    now: Timestamp,
+) -> Merged {
+    let at = MessageTime {
+        time: at,
+        yields: true,
+    };
+    let order = Some((times.clone(), Some(at)));
+    Input::new(stored, held, Mode::ServerIsMaster, model, now, order).merge()
 }
 
 /// Arguments of a merge, kept to run it again for the verdicts.
@@ -126,7 +165,7 @@ pub(crate) struct Input {
     mode: Mode,
     model: Model,
     now: Timestamp,
-    order: Option<(LeafTimes, Option<Timestamp>)>,
+    order: Option<(LeafTimes, Option<MessageTime>)>,
 }
 
 /// Receives the verdicts.
@@ -139,7 +178,7 @@ impl Input {
         mode: Mode,
         model: &Model,
         now: Timestamp,
-        order: Option<(LeafTimes, Option<Timestamp>)>,
+        order: Option<(LeafTimes, Option<MessageTime>)>,
     ) -> Input {
         Input {
             stored: stored.clone(),

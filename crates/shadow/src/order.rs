@@ -6,14 +6,24 @@
 
 use crate::model::Model;
 use crate::tape::{Kind, View};
-use crate::times::{LeafTimes, Reader, Removed, Times, leaves, microseconds};
+use crate::times::{LeafTimes, Reader, Removed, Times, leaves, microseconds, recorded};
 use crate::timestamp::Timestamp;
+
+/// Time of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageTime {
+    pub(crate) time: Timestamp,
+    /// A stored value of the same time stays.
+    pub(crate) yields: bool,
+}
 
 /// Times of the stored and the merged document, at one place of the walk over both.
 pub(crate) struct Order<'m> {
     model: &'m Model,
     /// Time of the message, if its values are ordered by it.
     at: Option<Timestamp>,
+    /// Stored values of the same time stay.
+    yields: bool,
     now: i64,
     /// Times of the stored leaves from here on.
     stored: Reader<'m>,
@@ -37,7 +47,7 @@ pub(crate) struct Place<'m> {
 impl<'m> Order<'m> {
     pub(crate) fn new(
         times: &'m LeafTimes,
-        at: Option<Timestamp>,
+        at: Option<MessageTime>,
         now: Timestamp,
         model: &'m Model,
     ) -> Order<'m> {
@@ -46,7 +56,8 @@ impl<'m> Order<'m> {
         out.removed = times.recent_removals(now);
         Order {
             model,
-            at,
+            at: at.map(|at| at.time),
+            yields: at.is_some_and(|at| at.yields),
             now,
             stored: times.reader(),
             here: Some(&times.removed),
@@ -113,14 +124,14 @@ impl<'m> Order<'m> {
     /// Returns `true` if a stored value that comes next is newer than the message.
     pub(crate) fn is_newer(&self, old: View<'m>) -> bool {
         self.at
-            .is_some_and(|at| self.newest_of(old) > microseconds(at))
+            .is_some_and(|at| self.newest_of(old) > self.replaceable(at))
     }
 
     /// Returns `true` if there is something newer here, above or below.
     pub(crate) fn is_stale(&self, time: Timestamp, old: Option<View<'m>>) -> bool {
         let stored = old.map_or(i64::MIN, |old| self.newest_of(old));
         let removed = self.here.map_or(i64::MIN, Removed::newest);
-        microseconds(time) < stored.max(removed).max(self.above)
+        self.replaceable(time) < stored.max(removed).max(self.above)
     }
 
     /// Takes over the times of a stored value.
@@ -169,6 +180,15 @@ impl<'m> Order<'m> {
     /// Time of the message, or now.
     fn time(&self) -> i64 {
         self.at.map_or(self.now, microseconds)
+    }
+
+    /// Latest time of stored values that a value of this time replaces.
+    fn replaceable(&self, time: Timestamp) -> i64 {
+        let time = microseconds(time);
+        match self.yields {
+            true => recorded(time, self.now).saturating_sub(1),
+            false => time,
+        }
     }
 
     /// Notes that what is here, and not newer, was removed by the message.

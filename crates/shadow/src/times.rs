@@ -51,6 +51,14 @@ pub(crate) fn microseconds(time: Timestamp) -> i64 {
     i64::try_from(microseconds).unwrap_or(i64::MAX)
 }
 
+/// The time as it is kept: a whole second if it lies long before `now`.
+pub(crate) fn recorded(time: i64, now: i64) -> i64 {
+    match time < now.saturating_sub(EXACT) {
+        true => time.div_euclid(SECOND).saturating_mul(SECOND),
+        false => time,
+    }
+}
+
 impl Times {
     pub(crate) fn push(&mut self, time: i64, count: u32) {
         match self.runs.last_mut() {
@@ -74,14 +82,12 @@ impl Times {
 
     /// Times that lie long before `now` as whole seconds.
     pub(crate) fn settled(self, now: i64) -> LeafTimes {
-        let exact = now.saturating_sub(EXACT);
         let mut settled = Times {
             removed: self.removed,
             ..Times::default()
         };
         for (time, count) in self.runs {
-            let second = time.div_euclid(SECOND).saturating_mul(SECOND);
-            settled.push(if time < exact { second } else { time }, count);
+            settled.push(recorded(time, now), count);
         }
         LeafTimes(Arc::new(settled))
     }

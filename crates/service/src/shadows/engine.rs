@@ -4,6 +4,7 @@ use antumbra_shadow::{Acknowledgements, Changes, Model, State};
 use futures_util::stream::{self, StreamExt};
 
 use super::ShadowError;
+use super::adapter::check_write;
 use super::plan::{self, Plan};
 use super::store::{
     DocumentSet, Layout, Read, ReadConsistency, SHADOWS_AT_ONCE, ShadowStore, Snapshot,
@@ -75,6 +76,20 @@ impl<S: ShadowStore> Engine<'_, S> {
         let documents = plan::documents(update, self.store.layout());
         self.update_until_done(update, documents, &mut None, self.seed)
             .await
+    }
+
+    /// Plans an update and returns whether there is anything to write.
+    pub(super) async fn would_write(&self, update: &Update) -> Result<bool, StoreError> {
+        let layout = self.store.layout();
+        let stored = match self.read(update, plan::documents(update, layout)).await {
+            Err(StoreError::NotFound) => Snapshot::default(),
+            found => found?,
+        };
+        let model = update.model.as_ref().unwrap_or(self.model);
+        let plan = plan::plan(update, &stored, layout, model, self.clock.now())?;
+        let write = plan.write.as_ref();
+        write.map_or(Ok(()), |write| check_write(write, layout))?;
+        Ok(write.is_some())
     }
 
     /// Carries out many updates: reads all shadows with one batched read, then updates shadows concurrently.

@@ -4,7 +4,7 @@
 
 use antumbra_shadow::{
     AcknowledgedLeaves, Acknowledgements, Changes, Document, LeafTimes, Model, State, Timestamp,
-    acknowledge, merge_in_order,
+    acknowledge, merge_in_order, merge_older,
 };
 
 use super::adapter::{ITEM_BYTES, item_bytes};
@@ -189,7 +189,17 @@ fn part(
     if let Some(deleted) = deleted {
         part.times = LeafTimes::removed(deleted);
     }
-    let is_late = matches!((update.time, deleted), (Some(time), Some(deleted)) if time < deleted);
+    let newest = sent.held.iter().map(|held| held.since).max();
+    let is_late =
+        matches!((update.time.or(newest), deleted), (Some(time), Some(deleted)) if time < deleted);
+    let mut changed = false;
+    for held in &sent.held {
+        let (document, times) = (&part.document, &part.times);
+        let merged = merge_older(document, times, &held.values, held.since, model, now);
+        changed |= merged.changed();
+        part.document = merged.document;
+        part.times = merged.times.unwrap_or_default();
+    }
     let (document, times) = (&part.document, &part.times);
     let merged = merge_in_order(
         document,
@@ -201,7 +211,7 @@ fn part(
         now,
     );
     // The first document is written even if it is empty, so that it exists.
-    part.dirty = merged.changed() || (held.is_none() && !is_late);
+    part.dirty = changed || merged.changed() || (held.is_none() && !is_late);
     part.times_dirty = !part.dirty
         && held.is_some()
         && update.time.is_some()

@@ -28,6 +28,16 @@ pub(super) struct Sent {
     pub(super) document: Document,
     pub(super) mode: Mode,
     pub(super) expected: Option<Version>,
+    /// Values that another system holds, with the time since when, merged before the document.
+    pub(super) held: Vec<HeldValues>,
+}
+
+/// Values that another system has held since a time, as a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct HeldValues {
+    pub since: Timestamp,
+    pub values: Document,
 }
 
 /// A change to one shadow, to be merged with what is stored.
@@ -101,6 +111,43 @@ impl Update {
         }
     }
 
+    /// Takes over the documents of another system: values that are newer than the stored ones replace them, a stored
+    /// value of the same time stays, and nothing is removed or acknowledged. Repeating it changes nothing.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # use antumbra_memory::MemoryShadows;
+    /// # use antumbra_service::shadows::{HeldValues, ShadowId, Shadows, Update};
+    /// # use antumbra_shadow::{Document, Timestamp};
+    /// let shadows = Shadows::new(MemoryShadows::default());
+    /// let held = |since: &str, json: &str| HeldValues {
+    ///     since: Timestamp::parse(since).unwrap(),
+    ///     values: Document::parse(json).unwrap(),
+    /// };
+    /// let reported = vec![held("2026-01-31T12:00:00Z", r#"{"led":"on"}"#), held("2026-01-31T12:05:00Z", r#"{"fan":1}"#)];
+    /// let import = Update::import(ShadowId::new("lamp-7")?, reported, vec![]);
+    /// assert!(shadows.would_write(&import).await?);
+    /// assert!(shadows.update(import.clone()).await?.written);
+    /// assert!(!shadows.update(import).await?.written);
+    /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn import(shadow: ShadowId, reported: Vec<HeldValues>, desired: Vec<HeldValues>) -> Update {
+        let sent = |held: Vec<HeldValues>| {
+            (!held.is_empty()).then(|| Sent {
+                document: Document::default(),
+                mode: Mode::ServerIsMaster,
+                expected: None,
+                held,
+            })
+        };
+        let mut update = Update::new(shadow, State::Reported)
+            .desired_mode(DesiredMode::IgnoreDesiredState)
+            .changes_only();
+        (update.reported, update.desired) = (sent(reported), sent(desired));
+        update
+    }
+
     /// Adds reported state to the same atomic write.
     pub fn and_report(self, document: Document) -> Update {
         self.with(State::Reported, document, Mode::ServerIsMaster)
@@ -117,6 +164,7 @@ impl Update {
             document,
             mode,
             expected: None,
+            held: Vec::new(),
         });
         self
     }

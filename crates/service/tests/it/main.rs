@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod dispatch;
+mod imports;
 mod inbox;
 mod ingest_watermark;
 mod quarantine;
