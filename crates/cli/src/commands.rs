@@ -5,6 +5,7 @@ pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod import;
 pub(crate) mod listen;
 pub(crate) mod local;
 pub(crate) mod messages;

@@ -143,7 +143,7 @@ impl Connection {
                 &self.endpoint_url,
                 self.local_address(|stack| &stack.dynamodb, LOCAL_DYNAMODB),
             ),
-            Service::Sqs => (
+            Service::Sqs | Service::IotData => (
                 &self.aws_url,
                 self.local_address(|stack| &stack.aws, LOCAL_AWS),
             ),
@@ -232,9 +232,10 @@ impl Connection {
     /// Checks that a service can be called: that something listens at its endpoint or that its region exists, and that
     /// there are credentials.
     pub(crate) async fn check(&self, service: Service) -> Result<(), CliError> {
-        let (name, host, option) = match service {
-            Service::DynamoDb => ("DynamoDB", "dynamodb", "--endpoint-url"),
-            Service::Sqs => ("SQS", "sqs", "--aws-url"),
+        let (name, host, id, option) = match service {
+            Service::DynamoDb => ("DynamoDB", "dynamodb", "DYNAMODB", "--endpoint-url"),
+            Service::Sqs => ("SQS", "sqs", "SQS", "--aws-url"),
+            Service::IotData => ("AWS IoT", "data-ats.iot", "IOT_DATA_PLANE", "--aws-url"),
         };
         let endpoint = self.endpoint(service);
         if let Some(endpoint) = endpoint.filter(|endpoint| !is_listening(endpoint)) {
@@ -243,7 +244,12 @@ impl Connection {
             )));
         }
         self.check_credentials().await?;
-        if endpoint.is_some() {
+        let variables = [
+            "AWS_ENDPOINT_URL".to_owned(),
+            format!("AWS_ENDPOINT_URL_{id}"),
+        ];
+        let is_set = |name: &String| std::env::var_os(name).is_some();
+        if endpoint.is_some() || variables.iter().any(is_set) {
             return Ok(());
         }
         let sdk = self.sdk_config().await;
@@ -315,6 +321,36 @@ impl Connection {
         self.load(self.endpoint(Service::DynamoDb)).await
     }
 
+    /// The connection to a service that is imported from. Without an endpoint it is AWS, also if the table is in the
+    /// local stack; region and profile are those for the table unless they are given.
+    pub(crate) fn source(
+        &self,
+        endpoint: Option<String>,
+        region: Option<String>,
+        profile: Option<String>,
+    ) -> Connection {
+        Connection {
+            local: None,
+            stack: None,
+            endpoint_url: endpoint.clone(),
+            aws_url: endpoint,
+            region: region.or_else(|| self.region.clone()),
+            profile: profile.or_else(|| self.profile.clone()),
+            table: self.table.clone(),
+            layout: self.layout,
+            topic_prefix: self.topic_prefix.clone(),
+        }
+    }
+
+    /// Returns whether both are the same place, as far as the options say.
+    pub(crate) fn is_same_place(&self, other: &Connection) -> bool {
+        let place = |of: &Connection| {
+            let endpoint = of.endpoint(Service::DynamoDb).map(str::to_owned);
+            (endpoint, of.region.clone(), of.profile.clone())
+        };
+        place(self) == place(other)
+    }
+
     async fn load(&self, endpoint: Option<&str>) -> SdkConfig {
         let mut loader = aws_config::defaults(BehaviorVersion::latest());
         if self.is_local() {
@@ -339,6 +375,7 @@ impl Connection {
 pub(crate) enum Service {
     DynamoDb,
     Sqs,
+    IotData,
 }
 
 /// Returns `true` if a profile is in the AWS configuration or credentials file.
@@ -391,7 +428,7 @@ fn is_listening(endpoint: &str) -> bool {
 }
 
 /// Checks that an endpoint has a scheme and a host.
-fn endpoint(text: &str) -> Result<String, String> {
+pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     let host = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));

@@ -21,6 +21,7 @@ use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
 use commands::doctor::DoctorArguments;
 use commands::events::EventsArguments;
+use commands::import::ImportCommand;
 use commands::listen::ListenArguments;
 use commands::local::LocalArguments;
 use commands::messages::MessagesArguments;
@@ -70,6 +71,11 @@ enum Command {
     ///
     /// Example: antumbra events --local
     Events(EventsArguments),
+    /// Import shadows of AWS IoT Device Shadow or of godeviceshadow.
+    ///
+    /// Example: antumbra import aws-iot-shadows @things.txt --dry-run
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Receive webhooks, verify their signatures and print them.
     ///
     /// Example: antumbra listen --port 9000 --secret whsec_...
@@ -190,6 +196,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
             text.map_err(explain)?
         }
         Command::Cost(cost) => commands::cost::run(&cost, json)?,
+        Command::Import(import) => commands::import::run(import, &connection, json).await?,
         Command::Registrations(command) => commands::registrations::run(command, json)?,
         Command::Sensors(SensorsCommand::Signal(signal)) => signal.run(&connection, json).await?,
         Command::Sensors(SensorsCommand::Stored(command)) => {

@@ -11,6 +11,7 @@
 //! - [`DynamoDbProgress`]: ingest progress of queues
 //! - [`DynamoDbSuspensions`]: registrations whose target fails
 //! - [`TableDefinition`]: the tables as data, to create them for tests and local use
+//! - `TableScan` (the feature `scan`): the items of another program's table
 //! - `emulation` (a feature): requests that DynamoDB rejects and the embedded database accepts
 //!
 //! The ports' documentation states the behaviour. Errors name the call and DynamoDB's code, never the
@@ -28,6 +29,8 @@ mod error;
 mod idempotency;
 mod inbox;
 mod progress;
+#[cfg(feature = "scan")]
+mod scan;
 mod sensors;
 mod shadows;
 #[cfg(feature = "streams")]
@@ -42,6 +45,8 @@ pub use deliveries::DynamoDbDeliveries;
 pub use idempotency::DynamoDbIdempotency;
 pub use inbox::DynamoDbInbox;
 pub use progress::DynamoDbProgress;
+#[cfg(feature = "scan")]
+pub use scan::TableScan;
 pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;

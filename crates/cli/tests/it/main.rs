@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod command;
+mod credentials;
 mod demo;
 mod docs;
 mod edges;
+mod import;
+mod iot_stand_in;
 mod json;
 mod kill;
 mod kill_queues;

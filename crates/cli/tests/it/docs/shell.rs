@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::iot_stand_in::StandIn;
 use crate::process::{Home, Running, command, wait_for};
 
 /// Time for what happens soon.
@@ -57,6 +58,7 @@ impl Shell {
             ("ANTUMBRA_MQTT_URL", url("mqtt")),
             ("WEBHOOK_ALLOW", "http://127.0.0.1".to_owned()),
             ("TOKEN", token(&welcome)),
+            ("AWS_ENDPOINT_URL_IOT_DATA_PLANE", aws_iot().url),
         ];
         let mut shell = Command::new("bash");
         shell.args(["--norc", "--noprofile"]).current_dir(root);
@@ -134,6 +136,17 @@ impl Shell {
         let replace = |text: String, (page, actual): &(String, String)| text.replace(actual, page);
         self.addresses.iter().fold(text.to_owned(), replace)
     }
+}
+
+/// AWS IoT, which shadows are imported from.
+fn aws_iot() -> StandIn {
+    let unnamed = r#"{
+        "state": {"desired": {"mode": "eco"}, "reported": {"mode": "comfort", "temp": 58}},
+        "metadata": {"desired": {"mode": {"timestamp": 1769860920}},
+                     "reported": {"mode": {"timestamp": 1769860800}, "temp": {"timestamp": 1769860860}}},
+        "version": 12}"#;
+    let night = r#"{"state": {"reported": {"from": 22}}, "metadata": {"reported": {"from": {"timestamp": 1769860800}}}}"#;
+    StandIn::with_shadows(&[("boiler-1", "", unnamed), ("boiler-1", "night", night)])
 }
 
 /// The bearer token, as the stack prints it.
