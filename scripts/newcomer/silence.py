@@ -1,0 +1,63 @@
+"""Silence, which takes a sweep's period: prepared first, checked last."""
+import datetime, json, time
+
+from kit import Receiver, check, eventually, has, same, unique
+
+PREPARE = []
+PREPARED = {}
+
+
+def prepare(function):
+    PREPARE.append(function)
+    return function
+
+
+@prepare
+def silent_sensors(world):
+    stack, receiver = world.main, Receiver()
+    client = unique("c")
+    stack.write("POST", "/v1/clients", {"id": client, "name": "n", "url": receiver.url, "mode": "every"}, status=201)
+    sensors = {name: unique(name) for name in ["seen", "never", "reading", "busy"]}
+    for sensor in sensors.values():
+        stack.register(sensor, silenceAfterSeconds=2 if sensor != sensors["busy"] else 3600)
+        stack.write("PUT", f"/v1/clients/{client}/sensors/{sensor}")
+    stack.send("antumbra-signals", {"sensor_id": sensors["seen"], "data": 1})
+    stack.send("antumbra-signals", {"sensor_id": sensors["busy"], "data": 1})
+    PREPARED.update(receiver=receiver, sensors=sensors, start=time.time())
+
+
+def of(sensor, kind):
+    found = [body for body in PREPARED["receiver"].bodies(kind) if body["sensor"]["id"] == PREPARED["sensors"][sensor]]
+    assert found, f"no {kind} of {sensor}"
+    return found
+
+
+@check("a sensor that falls silent is lost once, and one that was never heard is never_seen")
+def _(world):
+    eventually(lambda: of("seen", "connection.lost"), 150)
+    eventually(lambda: of("never", "connection.never_seen"), 150)
+    body = of("seen", "connection.lost")[0]
+    same((body["data"]["lastState"], body["data"]["thresholdSeconds"]), (1, 2))
+    same(len(of("seen", "connection.lost")), 1)
+    same([body for body in PREPARED["receiver"].bodies() if body["sensor"]["id"] == PREPARED["sensors"]["busy"]], [])
+    has(world.main.get(f"/v1/sensors?connection=lost&limit=1000"), PREPARED["sensors"]["seen"])
+
+
+@check("a sensor that only saves readings is heard")
+def _(world):
+    stack, sensor = world.main, PREPARED["sensors"]["reading"]
+    stack.write("POST", f"/v1/sensors/{sensor}/readings", {"value": 1})
+    same(stack.get(f"/v1/sensors/{sensor}/state")["connection"].upper(), "ONLINE")
+
+
+@check("a lost sensor that speaks is restored before its change, and the outage counts from the last contact")
+def _(world):
+    stack, sensor = world.main, PREPARED["sensors"]["seen"]
+    silent_for = time.time() - PREPARED["start"]
+    stack.send("antumbra-signals", {"sensor_id": sensor, "data": 0})
+    restored = eventually(lambda: of("seen", "connection.restored"))[0]
+    changed = eventually(lambda: of("seen", "state.changed"))[0]
+    assert restored["sequence"] < changed["sequence"], (restored, changed)
+    outage = restored["data"]["outageSeconds"]
+    assert abs(outage - silent_for) < 15, f"outageSeconds is {outage}, silence was {silent_for:.0f} s"
+    assert restored["data"]["lostAt"].endswith("Z"), restored
