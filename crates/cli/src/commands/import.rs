@@ -18,7 +18,6 @@ use serde_json::json;
 use crate::connection::{Connection, Service};
 use crate::error::{CliError, ExitStatus};
 use crate::output::{self, BAD, styled};
-use crate::progress::Progress;
 
 /// Shadows that are read and written at the same time.
 const CONCURRENCY: usize = 8;
@@ -156,7 +155,6 @@ struct Summary {
 async fn import<P: ShadowStore>(
     entries: impl Stream<Item = Result<Entry, CliError>>,
     target: &Target<'_, P>,
-    progress: &Progress,
 ) -> Result<Summary, CliError> {
     let outcomes = entries.map(|entry| async move {
         match entry? {
@@ -175,7 +173,7 @@ async fn import<P: ShadowStore>(
             Outcome::Failed { name, reason } => {
                 summary.failed += 1;
                 if summary.failed <= MAX_SHOWN_ERRORS {
-                    progress.print(&format!("{} {reason}", styled(BAD, &format!("{name}:"))));
+                    anstream::eprintln!("{} {reason}", styled(BAD, &format!("{name}:")));
                 }
             }
         }

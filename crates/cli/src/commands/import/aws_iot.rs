@@ -73,7 +73,7 @@ impl Import {
                 ..Model::default()
             },
         };
-        let progress = Progress::of(things.len(), "things read");
+        let progress = Progress::new("things read");
         let source = &source;
         let entries = stream::iter(things)
             .map(|thing| source.entries(thing))
@@ -81,7 +81,7 @@ impl Import {
             .inspect(|_| progress.add(1))
             .map_ok(|entries| stream::iter(entries.into_iter().map(Ok)))
             .try_flatten();
-        import(entries, target, &progress).await
+        import(entries, target).await
     }
 }
 

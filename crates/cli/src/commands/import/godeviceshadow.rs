@@ -80,7 +80,7 @@ impl Import {
         };
         let Some(table) = &self.from.from_table else {
             let items = read_items(self.from.items.as_deref().unwrap_or_default())?;
-            return import(stream::iter(items).map(entry), target, &progress).await;
+            return import(stream::iter(items).map(entry), target).await;
         };
         let service = Service::DynamoDb;
         let source = self.arguments.source(target.connection, service).await?;
@@ -91,7 +91,7 @@ impl Import {
         }
         let scan = TableScan::new(&source.sdk_config().await, table);
         let items = items(scan, &source, table);
-        import(items.map(entry), target, &progress).await
+        import(items.map(entry), target).await
     }
 }
 
