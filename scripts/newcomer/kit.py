@@ -88,6 +88,7 @@ class Stack:
             assert ready.exists() and ready.read_text()
         eventually(is_up, 60)
         self.ready = json.loads(ready.read_text())
+        self.clients = {}
         self.port = int(self.ready["mqtt"].rsplit(":", 1)[1])
 
     def printed(self):
@@ -98,10 +99,15 @@ class Stack:
             self.process.send_signal(how)
             self.process.wait()
 
-    def aws(self, service, **more):
+    def aws(self, service):
+        if service not in self.clients:
+            self.clients[service] = self.connect(service)
+        return self.clients[service]
+
+    def connect(self, service):
         endpoint = self.ready["dynamodb"] if service.startswith("dynamodb") else self.ready["aws"]
         return boto3.client(service, endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b",
-                            config=botocore.config.Config(retries={"max_attempts": 2}), **more)
+                            config=botocore.config.Config(retries={"max_attempts": 2}))
 
     def queue(self, name):
         return f"{self.ready['aws']}/000000000000/{name}"
@@ -114,7 +120,7 @@ class Stack:
         """Receives and deletes messages until one is wanted; returns its body."""
         sqs, end = self.aws("sqs"), time.monotonic() + seconds
         while time.monotonic() < end:
-            found = sqs.receive_message(QueueUrl=self.queue(name), WaitTimeSeconds=1, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
+            found = sqs.receive_message(QueueUrl=self.queue(name), WaitTimeSeconds=1, MaxNumberOfMessages=1)
             for message in found.get("Messages", []):
                 sqs.delete_message(QueueUrl=self.queue(name), ReceiptHandle=message["ReceiptHandle"])
                 body = json.loads(message["Body"]) if message["Body"].startswith("{") else message["Body"]

@@ -59,14 +59,14 @@ def _(world):
 @check("a first report of 300 KB is delivered, and says which parts were left out")
 def _(world):
     stack, lamp = world.main, unique("noted")
-    stack.write("PATCH", f"/v1/shadows/{lamp}/reported", {f"k{n}": "x" * 3000 for n in range(100)}, status=(200, 201)) if False else None
     big = Stack.home / "big.json"
     big.write_text(json.dumps({f"k{n}": "x" * 3000 for n in range(100)}))
     stack.antumbra("shadow", "report", lamp, f"@{big}")
     body = stack.receive("changes.fifo", lambda body: body["shadow"]["id"] == lamp)
     same(body["version"], 1)
-    whole = {"old", "new", "diff"} & set(body)
-    same(sorted(whole | set(body.get("truncated", []))) , ["diff", "new", "old"]) if "truncated" in body else has(body, "k99")
+    # On AWS and here a message may have 1 MiB, in which the new state and the diff have room.
+    has(body["diff"], "k99")
+    has(body["new"], "k99")
 
 
 @check("an edit by another program that changes only the version sends no change")

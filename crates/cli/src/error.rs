@@ -102,6 +102,10 @@ const ADVICE: &[(&str, &str)] = &[
         "choose a file in a directory that exists",
     ),
     ("No such file or directory", "check the path"),
+    (
+        "is not an IANA time zone name",
+        "give one such as Europe/Stockholm",
+    ),
 ];
 
 impl CliError {

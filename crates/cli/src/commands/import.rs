@@ -84,7 +84,7 @@ fn of_source(error: CliError) -> CliError {
         ("--endpoint-url", "--source-endpoint-url"),
         ("--aws-url", "--source-endpoint-url"),
         ("--region", "--source-region"),
-        ("--profile", "--source-profile"),
+        ("with --profile", "with --source-profile"),
     ] {
         reason = reason.replace(option, of_source);
     }

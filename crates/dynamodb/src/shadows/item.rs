@@ -123,7 +123,7 @@ pub(super) fn metadata(item: &Item) -> Result<Metadata, StoreError> {
         Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
         Some(_) => Err(corrupt(name, "not a string")),
     };
-    let zone = text(ZONE)?.map(Zone::new).transpose();
+    let zone = text(ZONE)?.map(Zone::stored).transpose();
     let client_token = text(CLIENT_TOKEN)?.map(ClientToken::new).transpose();
     Ok(Metadata {
         version: Version(read_number(item, VERSION)?),
