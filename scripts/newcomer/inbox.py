@@ -34,7 +34,7 @@ def _(world):
             same(device.ask("query", f"/{thing}"), {"newestMessageId": ids[2], "oldestMessageId": ids[0], "uuid": thing})
             same(device.ask("get", f"/{thing}/{ids[0]}")["body"]["epochTime"], 9)
             same(device.ask("next", f"/{thing}/{ids[0]}")["nextMessageId"], ids[1])
-            same(device.ask("prev", f"/{thing}/{ids[1]}")["prevMessageId"], ids[0])
+            same(device.ask("prev", f"/{thing}/{ids[1]}")["previousMessageId"], ids[0])
             has(device.ask("list", f"/{thing}", limit=2), ids[1])
             eventually(lambda: has(device.ask("devices", limit=1000), thing))
             same(device.ask("delete", f"/{thing}/{ids[0]}"), {"messageId": ids[0], "uuid": thing})

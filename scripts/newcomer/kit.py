@@ -38,7 +38,7 @@ def eventually(probe, seconds=PATIENCE):
     while True:
         try:
             return probe()
-        except (AssertionError, KeyError, IndexError) as fault:
+        except (AssertionError, LookupError, ValueError) as fault:
             if time.monotonic() > end:
                 raise AssertionError(f"still after {seconds} s: {fault}") from fault
         time.sleep(0.2)

@@ -37,9 +37,10 @@ def _(world):
 @check("a leaf condition selects changed values by a path with wildcards and by old and new value")
 def _(world):
     stack, hub = world.main, unique("hub")
-    circuits = lambda value: {"circuits": {"c1": {"sensors": {"indoor-12": {"value": value}, "outdoor-1": {"value": 99}}}}}
     for value in [18, 19, 21]:
-        stack.write("PATCH", f"/v1/shadows/{hub}/reported", circuits(value))
+        measured = lambda value: {"value": value, "timestamp": time.time()}
+        sensors = {"indoor-12": measured(value), "outdoor-1": measured(99)}
+        stack.write("PATCH", f"/v1/shadows/{hub}/reported", {"circuits": {"c1": {"sensors": sensors}}})
     body = stack.receive("indoor", lambda body: body["shadow"]["id"] == hub)
     same(body["version"], 3)
     has(body["matched"], "/circuits/c1/sensors/indoor-12")
@@ -105,6 +106,7 @@ def _(world):
 @check("a notification that cannot be sent is in the undeliverable queue with the reason, and can be sent again")
 def _(world):
     stack, shadow = world.main, unique("lost")
+    stack.aws("sqs").delete_queue(QueueUrl=stack.queue("does-not-exist"))
     stack.write("PATCH", f"/v1/shadows/{shadow}/reported", {"led": "on"})
 
     def shown():

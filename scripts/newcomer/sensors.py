@@ -50,7 +50,7 @@ def _(world):
     stack, sensor = world.main, unique("s")
     stack.register(sensor, address="here")
     for second in [10, 12, 11]:
-        stack.write("POST", f"/v1/sensors/{sensor}/readings", {"value": second, "unit": "ppm", "time": f"2026-01-31T12:00:{second}Z"})
+        stack.write("POST", f"/v1/sensors/{sensor}/readings", {"readings": [{"value": second, "unit": "ppm", "time": f"2026-01-31T12:00:{second}Z"}]})
     found = stack.get(f"/v1/sensors/{sensor}/readings?limit=2")
     same((found["sensor"]["id"], found["sensor"]["address"]), (sensor, "here"))
     same([reading["value"] for reading in found["readings"]], [12, 11])
@@ -90,7 +90,7 @@ def _(world):
             break
         cursor = "&cursor=" + quoted(page["nextCursor"])
     same(found, [f"{prefix}-0", f"{prefix}-3"])
-    same(stack.get(f"/v1/sensors?prefix={prefix}&connection=lost")["sensors"], [])
+    same(stack.get(f"/v1/sensors?prefix={prefix}&connection=LOST")["sensors"], [])
 
 
 @check("a sensor is updated, replaced and unregistered; an unknown one is 404 everywhere")
@@ -139,7 +139,7 @@ def _(world):
 def _(world):
     stack, sensor = world.main, unique("s")
     stack.register(sensor)
-    stack.write("POST", f"/v1/sensors/{sensor}/readings", {"value": 21.5, "unit": "°C"})
+    stack.write("POST", f"/v1/sensors/{sensor}/readings", {"readings": [{"value": 21.5, "unit": "°C"}]})
     found = state(stack, sensor)
     same((found["value"], found["connection"].upper()), (21.5, "ONLINE"))
     stack.antumbra("sensors", "read", sensor, "text")
@@ -198,7 +198,7 @@ def _(world):
     stack, sensor = world.main, unique("s")
     stack.register(sensor)
     for second in range(10, 40):
-        stack.write("POST", f"/v1/sensors/{sensor}/readings", {"value": second, "time": f"2026-01-31T12:00:{second}Z"})
+        stack.write("POST", f"/v1/sensors/{sensor}/readings", {"readings": [{"value": second, "time": f"2026-01-31T12:00:{second}Z"}]})
     plot = stack.antumbra("sensors", "latest", sensor, "30", "--plot", code=None)
     plot = plot if plot.returncode == 0 else stack.antumbra("sensors", "latest", sensor, "--plot")
     assert len(plot.stdout.splitlines()) > 5, plot.stdout

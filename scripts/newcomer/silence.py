@@ -40,13 +40,13 @@ def _(world):
     same((body["data"]["lastState"], body["data"]["thresholdSeconds"]), (1, 2))
     same(len(of("seen", "connection.lost")), 1)
     same([body for body in PREPARED["receiver"].bodies() if body["sensor"]["id"] == PREPARED["sensors"]["busy"]], [])
-    has(world.main.get(f"/v1/sensors?connection=lost&limit=1000"), PREPARED["sensors"]["seen"])
+    has(world.main.get(f"/v1/sensors?connection=LOST&limit=1000"), PREPARED["sensors"]["seen"])
 
 
 @check("a sensor that only saves readings is heard")
 def _(world):
     stack, sensor = world.main, PREPARED["sensors"]["reading"]
-    stack.write("POST", f"/v1/sensors/{sensor}/readings", {"value": 1})
+    stack.write("POST", f"/v1/sensors/{sensor}/readings", {"readings": [{"value": 1}]})
     same(stack.get(f"/v1/sensors/{sensor}/state")["connection"].upper(), "ONLINE")
 
 

@@ -21,7 +21,7 @@ pub(crate) enum RegistrationsCommand {
     },
     /// Explain for each record of a stream event which registrations match, and why the others do not.
     ///
-    /// Example: antumbra registrations explain infra/events/stream.json
+    /// Example: antumbra registrations explain infra/events/stream-listener/changes.json
     Explain {
         /// DynamoDB stream event in the format of Lambda.
         event: PathBuf,

@@ -5,6 +5,8 @@ mod render;
 mod signal;
 
 use antumbra_local::progress::Progress;
+use antumbra_lambda_kit::FUNCTIONS;
+use antumbra_lambda_kit::functions::EventSource;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
@@ -16,6 +18,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::error::CliError;
 use crate::input::{Paging, time};
+use crate::output::{CHANGED, styled};
 use import::Import;
 pub(crate) use signal::SendSignal;
 
@@ -260,11 +263,28 @@ pub(crate) struct Details {
 
 impl Details {
     fn patch(self) -> Result<SensorPatch, InvalidSensor> {
+        self.warn_about_a_short_silence();
         Ok(SensorPatch {
             address: self.address.map(Address::new).transpose()?,
             sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
             silence_after: self.silence.map(SilenceTimeout::seconds).transpose()?,
         })
+    }
+
+    fn warn_about_a_short_silence(&self) {
+        let mut sources = FUNCTIONS.iter().map(|function| function.event_source);
+        let period = sources.find_map(|source| match source {
+            EventSource::Schedule { period } => Some(period.as_secs()),
+            _ => None,
+        });
+        if let (Some(silence), Some(period)) = (self.silence, period)
+            && (1..period).contains(&silence)
+        {
+            anstream::eprintln!(
+                "{} sensors are checked every {period} s, so a silence of {silence} s is noticed late",
+                styled(CHANGED, "warning:"),
+            );
+        }
     }
 }
 

@@ -234,3 +234,26 @@ fn sensor_errors_have_exit_codes_by_kind() {
         "{error}"
     );
 }
+
+#[test]
+fn short_silences_and_unknown_sensors_are_warned_of() {
+    let home = Home::new(&[]);
+    let stack = home.start();
+    let registered = run(&stack, "register door-7 --silence 5");
+    assert!(registered.status.success());
+    assert_eq!(
+        text(&registered.stderr),
+        "warning: sensors are checked every 60 s, so a silence of 5 s is noticed late\n"
+    );
+    let aws = stack.addresses["aws"].as_str().unwrap();
+    let signal = |sensor: &str| {
+        let output = run(&stack, &format!("signal {sensor} 1 --aws-url {aws}"));
+        assert!(output.status.success());
+        text(&output.stderr)
+    };
+    assert_eq!(signal("door-7"), "");
+    assert_eq!(
+        signal("door-8"),
+        "warning: door-8 is not registered; unless AUTO_REGISTER is on, the signal ends in antumbra-quarantine\n"
+    );
+}

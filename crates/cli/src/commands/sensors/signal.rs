@@ -1,6 +1,6 @@
 //! `antumbra sensors signal`: sends a signal as a sensor does.
 
-use antumbra_service::sensors::{SensorId, SignalMessage, Value, ValueType};
+use antumbra_service::sensors::{SensorError, SensorId, SignalMessage, Value, ValueType};
 use antumbra_shadow::{Document, Timestamp};
 use clap::Args;
 use serde::Serialize;
@@ -9,8 +9,11 @@ use super::scalar;
 use crate::connection::{Connection, Service};
 use crate::error::CliError;
 use crate::input::time;
-use crate::output::{FAINT, STRONG, json, styled};
+use crate::output::{CHANGED, FAINT, STRONG, json, styled};
 use crate::send_message::send_message;
+
+/// Maximum time to look up the sensor, which the sender may not be allowed to.
+const LOOKUP: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(crate) struct SendSignal {
@@ -44,6 +47,7 @@ impl SendSignal {
         connection.check(Service::Sqs).await?;
         let client = aws_sdk_sqs::Client::new(&connection.aws().await);
         let message = send_message(&client, &self.queue, &text, &self.id).await?;
+        self.warn_if_unknown(connection).await;
         if as_json {
             #[derive(Serialize)]
             #[serde(rename_all = "camelCase")]
@@ -58,6 +62,21 @@ impl SendSignal {
         }
         let (id, queue) = (styled(STRONG, &self.id), styled(FAINT, &self.queue));
         Ok(format!("{id}  {} sent to {queue}", scalar(&self.value)?))
+    }
+
+    /// Warns if the sensor is not registered, as far as the table can be read.
+    async fn warn_if_unknown(&self, connection: &Connection) {
+        let sensors = connection.sensors().await;
+        let Ok(id) = SensorId::new(self.id.as_str()) else {
+            return;
+        };
+        let found = tokio::time::timeout(LOOKUP, sensors.get(&id)).await;
+        if let Ok(Err(SensorError::NotFound)) = found {
+            anstream::eprintln!(
+                "{} {id} is not registered; unless AUTO_REGISTER is on, the signal ends in antumbra-quarantine",
+                styled(CHANGED, "warning:")
+            );
+        }
     }
 
     /// Formats the signal, and rejects it here if the consumer of the queue would reject it.
