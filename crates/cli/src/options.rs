@@ -21,6 +21,7 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("demo", &[&["topic_prefix", JSON]]),
     ("doctor", &[TABLE, QUEUE, BROKER]),
     ("events", &[QUEUE]),
+    ("import", &[TABLE, &["layout"]]),
     ("listen", &[&[JSON]]),
     ("local", &[&["layout", "topic_prefix", JSON]]),
     ("messages", &[BROKER]),
@@ -33,7 +34,7 @@ const USES: &[(&str, &[&[&str]])] = &[
     ),
     ("registrations", &[&[JSON]]),
     ("sensors", &[TABLE]),
-    ("sensors signal", &[QUEUE]),
+    ("sensors signal", &[QUEUE, TABLE]),
     ("shadow", &[TABLE, &["layout"]]),
     ("shadow watch", &[TABLE]),
 ];
@@ -221,14 +222,13 @@ mod tests {
             (
                 &[
                     "antumbra",
-                    "sensors",
-                    "signal",
+                    "queues",
+                    "show",
                     "a",
-                    "1",
                     "--endpoint-url",
                     "http://a",
                 ],
-                "--endpoint-url has no meaning for `antumbra sensors signal`; leave it out",
+                "--endpoint-url has no meaning for `antumbra queues show`; leave it out",
             ),
         ];
         for (words, reason) in refused {
@@ -239,10 +239,9 @@ mod tests {
                 "antumbra",
                 "--endpoint-url",
                 "http://a",
-                "sensors",
-                "signal",
+                "queues",
+                "show",
                 "a",
-                "1",
             ][..],
             &["antumbra", "--local", "cost"],
             &["antumbra", "--table", "x", "shadow", "get", "lamp"],

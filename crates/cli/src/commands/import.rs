@@ -8,6 +8,7 @@ mod godeviceshadow;
 
 use std::time::Duration;
 
+use antumbra_local::progress::Progress;
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::shadows::{ShadowStore, Shadows, Update};
 use antumbra_shadow::{Document, Model, Timestamp, View};
@@ -155,6 +156,7 @@ struct Summary {
 async fn import<P: ShadowStore>(
     entries: impl Stream<Item = Result<Entry, CliError>>,
     target: &Target<'_, P>,
+    progress: &Progress,
 ) -> Result<Summary, CliError> {
     let outcomes = entries.map(|entry| async move {
         match entry? {
@@ -173,6 +175,7 @@ async fn import<P: ShadowStore>(
             Outcome::Failed { name, reason } => {
                 summary.failed += 1;
                 if summary.failed <= MAX_SHOWN_ERRORS {
+                    progress.clear();
                     anstream::eprintln!("{} {reason}", styled(BAD, &format!("{name}:")));
                 }
             }

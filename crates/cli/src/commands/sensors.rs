@@ -4,9 +4,9 @@ mod import;
 mod render;
 mod signal;
 
-use antumbra_local::progress::Progress;
 use antumbra_lambda_kit::FUNCTIONS;
 use antumbra_lambda_kit::functions::EventSource;
+use antumbra_local::progress::Progress;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,

@@ -63,6 +63,21 @@ const SHOWN_ONLY: &[(&str, &str, &str)] = &[
     ),
     (
         "docs/local-stack.md",
+        "$ uuidKey=",
+        "starts another stack; tested in settings.rs",
+    ),
+    (
+        "docs/local-stack.md",
+        "$ antumbra events",
+        "needs a registration with a bus; tested in settings.rs",
+    ),
+    (
+        "docs/local-stack.md",
+        "$ cargo run --features rabbitmq",
+        "needs a broker; scripts/check-rabbitmq has one",
+    ),
+    (
+        "docs/local-stack.md",
         "registrations reloaded",
         "printed by a stack whose files change; tested in stacks.rs",
     ),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use antumbra_local::progress::Progress;
 use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{HeldValues, ShadowId, ShadowStore, Update};
 use antumbra_shadow::{Arrays, Document, Kind, Model, Timestamp, View};
@@ -19,7 +20,6 @@ use super::{Entry, ImportArguments, Summary, Target, check_time, check_times, im
 use crate::connection::Service;
 use crate::error::CliError;
 use crate::input::text;
-use crate::progress::Progress;
 
 /// Things that are read at the same time.
 const CONCURRENCY: usize = 8;
@@ -73,7 +73,7 @@ impl Import {
                 ..Model::default()
             },
         };
-        let progress = Progress::new("things read");
+        let progress = Progress::of(things.len(), "things read");
         let source = &source;
         let entries = stream::iter(things)
             .map(|thing| source.entries(thing))
@@ -81,7 +81,7 @@ impl Import {
             .inspect(|_| progress.add(1))
             .map_ok(|entries| stream::iter(entries.into_iter().map(Ok)))
             .try_flatten();
-        import(entries, target).await
+        import(entries, target, &progress).await
     }
 }
 

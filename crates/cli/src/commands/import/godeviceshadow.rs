@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use antumbra_dynamodb::TableScan;
+use antumbra_local::progress::Progress;
 use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{ClientToken, HeldValues, ShadowId, ShadowStore, Update};
 use antumbra_shadow::{Document, Model, State, Timestamp, text};
@@ -25,7 +26,6 @@ use serde_json::{Map, Value};
 use super::{Entry, ImportArguments, Summary, Target, check_time, check_times, import, of_source};
 use crate::connection::{Connection, Service};
 use crate::error::CliError;
-use crate::progress::Progress;
 
 /// Go's zero time. The library leaves values with it where a desired value was acknowledged.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
@@ -80,7 +80,7 @@ impl Import {
         };
         let Some(table) = &self.from.from_table else {
             let items = read_items(self.from.items.as_deref().unwrap_or_default())?;
-            return import(stream::iter(items).map(entry), target).await;
+            return import(stream::iter(items).map(entry), target, &progress).await;
         };
         let service = Service::DynamoDb;
         let source = self.arguments.source(target.connection, service).await?;
@@ -91,7 +91,7 @@ impl Import {
         }
         let scan = TableScan::new(&source.sdk_config().await, table);
         let items = items(scan, &source, table);
-        import(items.map(entry), target).await
+        import(items.map(entry), target, &progress).await
     }
 }
 
