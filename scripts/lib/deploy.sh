@@ -72,7 +72,7 @@ code_hash() {
     for file in "$1"/*/bootstrap "$1"/*.zip; do
       [ ! -f "$file" ] || { printf 'code %s ' "${file#"$1"/}"; sha256 <"$file"; }
     done
-    find "$2" -type f -name '*.json' | LC_ALL=C sort | while IFS= read -r file; do
+    find "$2" -maxdepth 1 -type f -name '*.json' | LC_ALL=C sort | while IFS= read -r file; do
       printf 'registration %s ' "${file#"$2"/}"; sha256 <"$file"
     done
     printf '%s\n' "$3" | grep -v '^CodeHash=' | LC_ALL=C sort

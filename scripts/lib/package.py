@@ -29,6 +29,9 @@ for function in functions:
     if found + also != 2:
         sys.exit(f"package: {function} has no build to replace")
     text = text[:start] + block
+text, layers = re.subn(r"    Metadata:\n      # registrations/Makefile .*\n      BuildMethod: makefile\n", "", text)
+if layers != 1:
+    sys.exit("package: the layer of registrations has no build to replace")
 text = text.replace("ContentUri: ../registrations", "ContentUri: registrations")
 # The package is for one architecture.
 text = re.sub(

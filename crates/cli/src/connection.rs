@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use antumbra_dynamodb::{DynamoDbSensors, DynamoDbShadows, SensorConfig, ShadowTableConfig};
+use antumbra_dynamodb::{
+    DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, SensorConfig, ShadowTableConfig,
+    TableSettings,
+};
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
+use antumbra_shadow::Model;
 use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::ProvideCredentials as _;
@@ -54,7 +58,7 @@ pub(crate) struct Connection {
         env = "ANTUMBRA_TABLE"
     )]
     table: String,
-    /// Layout of shadows in the table: two items per shadow, or one [default: separate]
+    /// Layout of shadows in a table that has no settings yet [default: separate]
     #[arg(long, global = true, value_enum, env = "ANTUMBRA_LAYOUT")]
     layout: Option<LayoutWord>,
     /// Prefix of all MQTT topics of the deployment, such as prod/; topics on the command line have none.
@@ -74,14 +78,41 @@ enum LayoutWord {
 }
 
 impl Connection {
-    pub(crate) async fn shadows(&self) -> Shadows<DynamoDbShadows> {
-        let (sdk, table) = (self.sdk_config().await, self.shadow_table());
-        Shadows::new(DynamoDbShadows::connect(&sdk, table))
+    /// The shadows of the table, with its settings. `writes` records those of a table that has none.
+    pub(crate) async fn shadows(&self, writes: bool) -> Result<Shadows<DynamoDbShadows>, CliError> {
+        let settings = self.settings().await?;
+        let sdk = self.sdk_config().await;
+        if writes {
+            let table = DynamoDbSettings::connect(&sdk, &self.table);
+            table.ensure(&settings).await.map_err(CliError::failed)?;
+        }
+        let table = ShadowTableConfig::new(&self.table).layout(settings.layout);
+        let shadows = Shadows::new(DynamoDbShadows::connect(&sdk, table));
+        Ok(shadows.with_model(settings.model(Model::default())))
     }
 
-    pub(crate) fn shadow_table(&self) -> ShadowTableConfig {
-        let layout = self.given_layout().unwrap_or_default();
-        ShadowTableConfig::new(&self.table).layout(layout)
+    /// The settings of the table, or of a new one.
+    pub(crate) async fn settings(&self) -> Result<TableSettings, CliError> {
+        let table = DynamoDbSettings::connect(&self.sdk_config().await, &self.table);
+        let stored = table
+            .read()
+            .await
+            .map_err(|error| self.explain(error.into()))?;
+        match (stored, self.given_layout()) {
+            (Some(stored), Some(given)) if stored.layout != given => {
+                Err(CliError::invalid(format!(
+                    "the table {} has the layout {}, not {}; leave out --layout",
+                    self.table,
+                    stored.layout.as_str(),
+                    given.as_str()
+                )))
+            }
+            (Some(stored), _) => Ok(stored),
+            (None, given) => Ok(TableSettings {
+                layout: given.unwrap_or_default(),
+                ..TableSettings::default()
+            }),
+        }
     }
 
     pub(crate) async fn sensors(&self) -> Sensors<DynamoDbSensors> {

@@ -208,7 +208,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         }
         Command::Shadow(ShadowCommand::Stored(command)) => {
             connection.check(Service::DynamoDb).await?;
-            let shadows = connection.shadows().await;
+            let shadows = connection.shadows(command.writes()).await?;
             let missing = command.missing();
             let text = commands::shadow::run(command, &shadows, json).await;
             text.map_err(|error| explain(error.or_missing(missing)))?

@@ -46,6 +46,8 @@ pub struct Idle {
     pub alarm_metrics: u32,
     pub custom_metrics: u32,
     pub dashboards: u32,
+    /// Largest line of metrics that a function logs for an invocation, as CloudWatch counts it; 0 if they are switched off.
+    pub log_bytes: u32,
     /// Traces invocations.
     pub traced: bool,
 }

@@ -19,8 +19,6 @@ const LARGEST_QUEUE_BATCH: f64 = 10.0;
 const LARGEST_STREAM_BATCH: f64 = 100.0;
 /// Memory of a function, in GB.
 const FUNCTION_GIGABYTES: f64 = 0.25;
-/// Log lines of an invocation: Lambda's own and one of the function, in GB.
-const LOG_GIGABYTES: f64 = 1_300.0 / 1e9;
 /// Share of invocations that X-Ray records by its default rule.
 const TRACED_SHARE: f64 = 0.05;
 
@@ -111,10 +109,16 @@ impl Fleet {
     /// If a figure is negative or not finite.
     pub fn estimate(&self, counts: &Counts) -> Result<Estimate, InvalidFleet> {
         self.check()?;
-        let idle = self.complete(self.idle(counts), counts);
-        let shadows = self.complete(self.shadows(counts), counts);
-        let rest = self.inbox(counts).plus(self.sensors(counts));
-        let bill = idle.plus(shadows).plus(self.complete(rest, counts));
+        // Functions that batches or the schedule invoke log a line of metrics; those of requests log nothing.
+        let idle = self.complete(Bill::default(), self.idle(counts), counts);
+        let shadows = self.complete(
+            self.shadows(counts),
+            listener(counts, self.reports()),
+            counts,
+        );
+        let (reads, stored) = self.inbox(counts);
+        let rest = self.complete(reads, stored.plus(self.sensors(counts)), counts);
+        let bill = idle.plus(shadows).plus(rest);
         let all = [
             Service::DynamoDb,
             Service::Sqs,
@@ -151,7 +155,7 @@ impl Fleet {
         Bill::default().and(Unit::IotConnectionMinute, minutes)
     }
 
-    /// Reports with their responses and notifications.
+    /// Reports with their responses and notifications, without the invocations of the listener.
     fn shadows(&self, counts: &Counts) -> Bill {
         let reports = self.reports();
         let report = match self.transport {
@@ -164,8 +168,7 @@ impl Fleet {
         let mut bill = self
             .connections()
             .plus(report.times(reports))
-            .plus(notifications)
-            .plus(listener(counts, reports));
+            .plus(notifications);
         if let Some(subscribers) = self.documents_subscribers {
             // One message is published, one is delivered to each subscriber; one of them was counted.
             let documents = counts.documents.message;
@@ -175,10 +178,13 @@ impl Fleet {
         bill
     }
 
-    fn inbox(&self, counts: &Counts) -> Bill {
+    /// Reading messages, and storing them.
+    fn inbox(&self, counts: &Counts) -> (Bill, Bill) {
         let messages = self.devices * self.messages_per_day * DAYS_PER_MONTH;
-        let stored = from_queue(&counts.inbox_message, messages);
-        stored.plus(counts.inbox_read_over_mqtt.times(messages))
+        (
+            counts.inbox_read_over_mqtt.times(messages),
+            from_queue(&counts.inbox_message, messages),
+        )
     }
 
     fn sensors(&self, counts: &Counts) -> Bill {
@@ -205,16 +211,19 @@ impl Fleet {
             .and(Unit::Dashboard, f64::from(idle.dashboards))
     }
 
-    /// Adds what every invocation costs: duration, logs and traces.
-    fn complete(&self, bill: Bill, counts: &Counts) -> Bill {
+    /// Adds what every invocation costs: duration, traces, and logs of those that write some.
+    fn complete(&self, silent: Bill, logging: Bill, counts: &Counts) -> Bill {
+        let idle = counts.idle(self.profile);
+        let logged = logging.count(Unit::Lambda) * f64::from(idle.log_bytes) / 1e9;
+        let bill = silent.plus(logging);
         let invocations = bill.count(Unit::Lambda);
         let seconds = invocations * self.invocation_milliseconds / 1_000.0;
-        let traced = match counts.idle(self.profile).traced {
+        let traced = match idle.traced {
             true => TRACED_SHARE,
             false => 0.0,
         };
         bill.and(Unit::LambdaGbSecond, seconds * FUNCTION_GIGABYTES)
-            .and(Unit::LogGigabyte, invocations * LOG_GIGABYTES)
+            .and(Unit::LogGigabyte, logged)
             .and(Unit::Trace, invocations * traced)
     }
 
@@ -334,6 +343,29 @@ mod tests {
         assert_eq!(idle.total_dollars, idle.idle_dollars);
         assert_eq!(idle.device_shadow_dollars, 0.0);
         assert_eq!(dollars(&idle, Service::Iot), 0.0);
+    }
+
+    #[test]
+    fn only_functions_with_metrics_log() {
+        let requests = Fleet {
+            devices: 1_000.0,
+            transport: Transport::Http,
+            ..fleet()
+        };
+        let logs = |fleet: Fleet| {
+            let services = bill(fleet).services.into_iter();
+            let units = services.flat_map(|line| line.units);
+            let mut logs = units.filter(|(name, _)| *name == "log gigabyte");
+            logs.next().map_or(0.0, |(_, count)| count)
+        };
+        assert_eq!(logs(requests), 0.0);
+        let prod = Fleet {
+            profile: Profile::Prod,
+            ..requests
+        };
+        // 43.8 million reports in a quarter as many batches of the listener, and a sweep a minute.
+        let gigabytes = logs(prod);
+        assert!(gigabytes > 5.0 && gigabytes < 15.0, "{gigabytes}");
     }
 
     #[test]

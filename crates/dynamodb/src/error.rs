@@ -42,7 +42,13 @@ pub(crate) fn store_error<E: ProvideErrorMetadata>(
             let request = failed.meta().request_id().unwrap_or_default();
             tracing::warn!(operation, code, request, "DynamoDB call failed");
             // A message may repeat the item.
-            tracing::debug!(operation, code, request, message, "DynamoDB error message");
+            tracing::debug!(
+                operation,
+                code,
+                request,
+                text = message,
+                "DynamoDB error message"
+            );
             error_of_code(operation, code, message, bytes)
         }
         _ => unavailable("the call could not be made"),

@@ -10,6 +10,7 @@
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
 //! - [`DynamoDbSuspensions`]: registrations whose target fails
+//! - [`DynamoDbSettings`]: settings that all programs using the table share
 //! - [`TableDefinition`]: the tables as data, to create them for tests and local use
 //! - `TableScan` (the feature `scan`): the items of another program's table
 //! - `emulation` (a feature): requests that DynamoDB rejects and the embedded database accepts
@@ -32,6 +33,7 @@ mod progress;
 #[cfg(feature = "scan")]
 mod scan;
 mod sensors;
+mod settings;
 mod shadows;
 #[cfg(feature = "streams")]
 pub mod streams;
@@ -48,6 +50,7 @@ pub use progress::DynamoDbProgress;
 #[cfg(feature = "scan")]
 pub use scan::TableScan;
 pub use sensors::{DynamoDbSensors, SensorConfig};
+pub use settings::{DynamoDbSettings, SettingsError, TableSettings};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;
 pub use tables::{

@@ -16,7 +16,7 @@ mod webhooks;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use antumbra_dynamodb::{MAIN, MESSAGES, TableError};
+use antumbra_dynamodb::{DynamoDbSettings, MAIN, MESSAGES, TableError, TableSettings};
 use antumbra_lambda_kit::config;
 use antumbra_lambda_kit::environment::EnvironmentError;
 use antumbra_lambda_kit::functions::queues as names;
@@ -91,6 +91,8 @@ pub enum StackError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
+    TableSettings(#[from] antumbra_dynamodb::SettingsError),
+    #[error(transparent)]
     Queue(#[from] QueueError),
     #[error("registration target {target}: {reason}")]
     Target { target: String, reason: String },
@@ -142,6 +144,22 @@ impl LocalServices {
 
     fn sdk_of(&self, function: &str) -> SdkConfig {
         self.sdk_with(&self.http_clients, function)
+    }
+
+    /// Compares the settings of the table with those of the stack, as each of these functions does when it starts.
+    async fn ensure_settings(&self) -> Result<(), antumbra_dynamodb::SettingsError> {
+        let model = config::shadow_model(&mut self.settings.environment("", ""));
+        let settings = TableSettings::new(self.layout, &model);
+        let functions = [
+            antumbra_stream_listener::NAME,
+            antumbra_shadow_requests::NAME,
+            antumbra_http_api::NAME,
+        ];
+        for function in functions {
+            let table = DynamoDbSettings::connect(&self.sdk_of(function), MAIN.name);
+            table.ensure(&settings).await?;
+        }
+        Ok(())
     }
 
     fn sdk_with(&self, clients: &HttpClients, function: &str) -> SdkConfig {
@@ -219,6 +237,7 @@ impl Stack {
         ];
         // Both table definitions ask for a stream.
         let streams = tables.map(|table| table.stream_arn.unwrap_or_default());
+        services.ensure_settings().await?;
         let sqs = aws_sdk_sqs::Client::new(&sdk);
         ensure_all(&sqs).await?;
         for queue in [names::INBOUND, names::SIGNALS] {

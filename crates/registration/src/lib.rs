@@ -7,6 +7,7 @@
 //! - [`Change`]: the change of one item
 //! - [`plan`](plan()): the registrations that match a change
 //! - [`explain`](explain()): for each registration, the first condition that does not hold
+//! - [`KeySet`]: keys of items, to tell which registrations can match some of them
 //! - [`Arn`] and [`Queue`]: names of AWS resources
 //! - [`limits`]: all limits
 
@@ -33,6 +34,7 @@ pub use arn::{Arn, Queue};
 pub use change::{Change, DiffCell, KeyAttributes, LazyDiff, Operation, ShadowRef};
 pub use explain::{Explanation, explain};
 pub use form::Form;
+pub use key::KeySet;
 pub use leaf::{Leaf, LeafChange, MatchedLeaf};
 pub use pattern::Pattern;
 pub use plan::{Scratch, plan, wants};

@@ -6,7 +6,7 @@ use antumbra_shadow::{State, View};
 
 use crate::change::{Change, Operation};
 use crate::form::Form;
-use crate::key::{Key, Literals};
+use crate::key::{Key, KeySet, Literals};
 use crate::leaf::paths::PathScratch;
 use crate::leaf::{Leaf, MatchedLeaf};
 use crate::limits::NAME_BYTES;
@@ -120,6 +120,20 @@ impl Registration {
         operations.contains(change.operation)
             && (change.shadow.is_some() || !self.form.is_of_shadows())
             && state.is_none_or(|state| change.shadow.is_some_and(|shadow| shadow.state == state))
+    }
+
+    /// Returns `true` if changes of other items than shadows never match, whatever their keys.
+    pub fn matches_only_shadows(&self) -> bool {
+        self.on.key.is_none() || self.on.state.is_some() || self.form.is_of_shadows()
+    }
+
+    /// Returns `false` if the registration matches no change of the items with these keys, and `true` if it may.
+    pub fn can_match(&self, keys: &KeySet) -> bool {
+        match &self.on.key {
+            _ if !self.enabled || (self.matches_only_shadows() && !keys.shadows) => false,
+            None => keys.shadows,
+            Some(expression) => keys.overlaps(expression),
+        }
     }
 
     /// Checks the kind of difference. Called last because it needs the diff.

@@ -22,6 +22,7 @@
 //! | main | `SPILLED#{registration}` | `KEY#{key}` | key with messages in the spill queue |
 //! | main | `ONCE#{key}` | `ONCE` | idempotency record |
 //! | main | `ONCE#{key}` | `PART#{owner}#{number}` | part of a large stored response |
+//! | main | `SETTINGS` | `SETTINGS` | settings that all programs using the table share |
 //! | messages | `{source}` | `{message}` | message, or the tombstone of a deleted one |
 //! | messages | `#sources` | `{source}` | last contact of a source |
 //!
@@ -33,9 +34,11 @@ pub mod attributes;
 mod change;
 pub mod index_keys;
 mod record_key;
+mod stream_kinds;
 
 pub use change::{DocumentChange, ItemChange};
 pub use record_key::{KeyBuffer, RecordKey};
+pub use stream_kinds::{FilteredOut, StreamKind, StreamKinds, UnknownStreamKind};
 
 use antumbra_shadow::State;
 
@@ -80,8 +83,9 @@ struct KeyPattern {
     sort: &'static str,
 }
 
-/// Makes [`ItemKind`] from lines of: kind, partition key, sort key, and whether registrations may be notified of its
-/// changes. A key that ends with `#` is the prefix of an id.
+/// Makes [`ItemKind`] from lines of: kind, partition key, sort key, and who sees its changes: nobody (`private`), or
+/// registrations; then under this [`StreamKind`], or as one of the others that only an unfiltered stream has (`other`).
+/// A key that ends with `#` is the prefix of an id.
 macro_rules! item_kinds {
     ($($kind:ident: $partition:literal, $sort:literal, $access:ident;)+) => {
         /// Kind of an item of ours.
@@ -116,42 +120,50 @@ macro_rules! item_kinds {
             pub const fn notifies(self) -> bool {
                 match self {
                     ItemKind::Shadow(_) => true,
-                    $(ItemKind::$kind => item_kinds!($access),)+
+                    $(ItemKind::$kind => item_kinds!(notifies $access),)+
+                }
+            }
+
+            /// The kind of its stream records; `None` if a filtered stream has no record of it.
+            pub const fn stream_kind(self) -> Option<StreamKind> {
+                match self {
+                    ItemKind::Shadow(_) => Some(StreamKind::Shadows),
+                    $(ItemKind::$kind => item_kinds!(stream $access),)+
                 }
             }
         }
     };
-    (notified) => {
-        true
-    };
-    (private) => {
-        false
-    };
+    (notifies private) => { false };
+    (notifies $access:ident) => { true };
+    (stream private) => { None };
+    (stream other) => { None };
+    (stream $kind:ident) => { Some(StreamKind::$kind) };
 }
 
 // Kinds that change most often come first.
 item_kinds! {
-    SensorState: "SENSOR#", "STATE", notified;
-    Reading: "SENSOR#", "READ#", notified;
-    SensorInfo: "SENSOR#", "SENSORINFO", notified;
-    Link: "SENSOR#", "CLIENT#", notified;
-    LinkMirror: "CLIENT#", "SENSOR#", notified;
+    SensorState: "SENSOR#", "STATE", States;
+    Reading: "SENSOR#", "READ#", Readings;
+    SensorInfo: "SENSOR#", "SENSORINFO", Registry;
+    Link: "SENSOR#", "CLIENT#", Registry;
+    LinkMirror: "CLIENT#", "SENSOR#", Registry;
     RemovedLink: "SENSOR#", "CLIENTREMOVED#", private;
-    Delivery: "CLIENT#", "DELIVERY#", notified;
+    Delivery: "CLIENT#", "DELIVERY#", Deliveries;
     HeldDelivery: "CLIENT#", "HELD#", private;
     DeferredDelivery: "CLIENT#", "DEFERRED#", private;
     DeliveryChain: "CLIENT#", "CHAIN#", private;
     DueDelivery: "DUE#", "AT#", private;
-    ClientInfo: "CLIENT#", "CLIENTINFO", notified;
+    ClientInfo: "CLIENT#", "CLIENTINFO", Registry;
     ClientSecrets: "CLIENT#", "CLIENTSECRETS", private;
-    Purge: "SENSOR#", "PURGE#", notified;
-    IngestProgress: "LIVENESS", "QUEUE#", notified;
+    Purge: "SENSOR#", "PURGE#", Registry;
+    IngestProgress: "LIVENESS", "QUEUE#", other;
     Suspension: "SUSPENSIONS", "REGISTRATION#", private;
     SpilledKey: "SPILLED#", "KEY#", private;
     IdempotencyRecord: "ONCE#", "ONCE", private;
     IdempotencyPart: "ONCE#", "PART#", private;
-    InboxMessage: "", "", notified;
-    InboxSource: "#sources", "", notified;
+    Settings: "SETTINGS", "SETTINGS", private;
+    InboxMessage: "", "", Messages;
+    InboxSource: "#sources", "", other;
 }
 
 impl ItemKind {
@@ -175,7 +187,25 @@ impl ItemKind {
         self.pattern().sort
     }
 
-    const fn is_in_messages_table(self) -> bool {
+    /// Regular expression of the keys `PK#SK` of this kind. Only ids and names of shadows contain `#`.
+    pub fn key_expression(self) -> String {
+        let KeyPattern { partition, sort } = self.pattern();
+        let (any, id) = match self {
+            ItemKind::Shadow(_) => (".+", ".+"),
+            // Time, and a number or a message id.
+            ItemKind::Reading => ("[^#]+", "[^#]+#[@0-9][^#]*"),
+            _ => ("[^#]+", "[^#]+"),
+        };
+        let with_id = |prefix: &str, id: &str| match prefix {
+            "" => id.to_owned(),
+            prefix if prefix.ends_with('#') => format!("{prefix}{id}"),
+            whole => whole.to_owned(),
+        };
+        format!("(?s)^{}#{}$", with_id(partition, any), with_id(sort, id))
+    }
+
+    /// Returns `true` for items of the messages table, and `false` for those of the main table.
+    pub const fn is_in_messages_table(self) -> bool {
         matches!(self, ItemKind::InboxMessage | ItemKind::InboxSource)
     }
 }
@@ -273,6 +303,33 @@ mod tests {
                 false => ItemKey::parse(&partition, &sort),
             };
             assert_eq!(parsed, ItemKey::Known(kind, owner, id));
+        }
+    }
+
+    #[test]
+    fn key_expressions_match_the_keys_of_the_kind_and_no_others() {
+        let key = |kind: ItemKind| {
+            let (owner, id) = match kind {
+                ItemKind::Shadow(_) => ("a#b", "main"),
+                ItemKind::Reading => ("door", "2026-11-17T10:00:00Z#00000000000000000001"),
+                _ => ("door", "one"),
+            };
+            let of = |prefix: &str, id| match prefix.is_empty() || prefix.ends_with('#') {
+                true => format!("{prefix}{id}"),
+                false => prefix.to_owned(),
+            };
+            let (partition, sort) = (kind.partition_prefix(), kind.sort_prefix());
+            format!("{}#{}", of(partition, owner), of(sort, id))
+        };
+        for &kind in ItemKind::ALL {
+            let keys = antumbra_registration::KeySet::new(&kind.key_expression(), false).unwrap();
+            for &other in ItemKind::ALL {
+                // A message's key may be the same as an item's of the main table with fixed keys.
+                if kind.is_in_messages_table() == other.is_in_messages_table() {
+                    let key = format!("^{}$", key(other));
+                    assert_eq!(keys.overlaps(&key), kind == other, "{kind:?} {other:?}");
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ mod render;
 use std::sync::Arc;
 
 use antumbra_dynamodb::streams::{self, StreamRecords};
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows};
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
@@ -92,12 +92,6 @@ pub(crate) struct RedriveArguments {
     /// Let updates remove the desired values that they reach, as in the deployment.
     #[arg(long)]
     acknowledge: bool,
-    /// Member that makes an object a timestamped value, as in the deployment.
-    #[arg(long, default_value_t = Model::default().timestamp_field, value_name = "NAME")]
-    timestamp_field: String,
-    /// Member that identifies elements of an array, as in the deployment.
-    #[arg(long, default_value_t = Model::default().id_field, value_name = "NAME")]
-    id_field: String,
 }
 
 pub(crate) async fn run(
@@ -191,13 +185,11 @@ impl RedriveArguments {
                 }),
             },
         );
-        let model = Model {
-            timestamp_field: self.timestamp_field.clone(),
-            id_field: self.id_field.clone(),
-            ..Model::default()
-        };
+        let settings = connection.settings().await?;
+        let model = settings.model(Model::default());
         let clock = Arc::new(SystemClock);
-        let shadows = DynamoDbShadows::connect(&database, connection.shadow_table());
+        let table = ShadowTableConfig::new(table).layout(settings.layout);
+        let shadows = DynamoDbShadows::connect(&database, table);
         let topic_prefix = connection.topic_prefix();
         let endpoint = self.iot_endpoint.as_deref();
         let responses = IotChannel::connect(&aws, endpoint, topic_prefix.clone());
@@ -208,8 +200,7 @@ impl RedriveArguments {
             acknowledge: self.acknowledge,
             ..Default::default()
         };
-        config.model.timestamp_field = self.timestamp_field.clone();
-        config.model.id_field = self.id_field.clone();
+        config.model = settings.model(config.model);
         let updates = ShadowRequests::new(shadows.clone(), config, responses, clock.clone());
         let registrations = self.registrations.load()?;
         let listener = Listener::new(registrations, &channels, model, clock.clone());

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use antumbra_notify::files;
 use antumbra_registration::Registrations;
+use antumbra_wire::items::StreamKinds;
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -12,12 +13,15 @@ use crate::output::{BAD, FAINT, GOOD, STRONG, json, styled, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegistrationsCommand {
-    /// Check all registrations and list their errors.
+    /// Check all registrations, list their errors, and show which stream records they need.
     ///
-    /// Example: antumbra registrations check --registrations registrations
+    /// Example: antumbra registrations check --stream-kinds shadows,states,messages
     Check {
         #[command(flatten)]
         directory: Directory,
+        /// Fail if registrations can match other records than those that a deployment with this StreamKinds lets through.
+        #[arg(long, value_name = "KINDS")]
+        stream_kinds: Option<StreamKinds>,
     },
     /// Explain for each record of a stream event which registrations match, and why the others do not.
     ///
@@ -46,7 +50,10 @@ const SCHEMA: &str = include_str!("../../../../registrations/registration.schema
 
 pub(crate) fn run(command: RegistrationsCommand, as_json: bool) -> Result<String, CliError> {
     match command {
-        RegistrationsCommand::Check { directory } => check(&directory, as_json),
+        RegistrationsCommand::Check {
+            directory,
+            stream_kinds,
+        } => check(&directory, stream_kinds.as_ref(), as_json),
         RegistrationsCommand::Explain { event, directory } => explain(&event, &directory, as_json),
         RegistrationsCommand::Schema => Ok(SCHEMA.trim_end().to_owned()),
     }
@@ -94,7 +101,11 @@ pub(crate) fn load(files: Vec<(String, String)>) -> Result<Registrations, CliErr
         .map_err(|errors| CliError::invalid(errors.to_string().replace('\n', "\n       ")))
 }
 
-fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
+fn check(
+    directory: &Directory,
+    stream_kinds: Option<&StreamKinds>,
+    as_json: bool,
+) -> Result<String, CliError> {
     #[derive(Serialize)]
     struct Checked<'a> {
         name: &'a str,
@@ -103,10 +114,16 @@ fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
         to: &'a str,
     }
     #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
     struct All<'a> {
         registrations: Vec<Checked<'a>>,
+        stream_kinds: String,
     }
     let registrations = directory.load()?;
+    if let Some(kinds) = stream_kinds {
+        kinds.check(&registrations).map_err(CliError::invalid)?;
+    }
+    let needed = StreamKinds::needed_by(&registrations).to_string();
     let all: Vec<Checked<'_>> = registrations
         .iter()
         .map(|(_, registration)| Checked {
@@ -117,7 +134,10 @@ fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
         })
         .collect();
     if as_json {
-        return Ok(json(&All { registrations: all }));
+        return Ok(json(&All {
+            registrations: all,
+            stream_kinds: needed,
+        }));
     }
     let rows: Vec<Vec<String>> = all
         .iter()
@@ -135,7 +155,7 @@ fn check(directory: &Directory, as_json: bool) -> Result<String, CliError> {
             ]
         })
         .collect();
-    Ok(table(&rows))
+    Ok(format!("{}\nThey need StreamKinds={needed}", table(&rows)))
 }
 
 fn explain(event: &PathBuf, directory: &Directory, as_json: bool) -> Result<String, CliError> {

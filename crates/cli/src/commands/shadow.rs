@@ -84,6 +84,11 @@ pub(crate) enum StoredCommand {
 }
 
 impl StoredCommand {
+    /// Returns `true` if the command may create a shadow.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self, StoredCommand::Report(_) | StoredCommand::Desire(_))
+    }
+
     /// The error if the shadow does not exist.
     pub(crate) fn missing(&self) -> Option<String> {
         let (StoredCommand::Get { shadow, .. } | StoredCommand::Delete { shadow, .. }) = self

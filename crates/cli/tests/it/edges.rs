@@ -163,3 +163,25 @@ fn testkit_is_a_dev_dependency_only() {
         assert!(!dependencies(name).contains("antumbra-testkit"), "{name}");
     }
 }
+
+/// The text of a log line is its member `message`; a field of that name would write the member twice.
+#[test]
+fn no_log_field_is_called_message() {
+    let mut statements = 0;
+    sources(&crates(), &mut |path, text| {
+        for level in ["error", "warn", "info", "debug", "trace"] {
+            for call in text.split(&format!("tracing::{level}!(")).skip(1) {
+                let call = call.split(");").next().unwrap();
+                // Every second piece is within quotes.
+                let fields: String = call.split('"').step_by(2).collect();
+                for field in fields.split(',') {
+                    let name = field.split('=').next().unwrap().trim();
+                    let name = name.trim_start_matches(['%', '?']);
+                    assert_ne!(name, "message", "{}: {call}", path.display());
+                }
+                statements += 1;
+            }
+        }
+    });
+    assert!(statements > 50);
+}

@@ -164,8 +164,8 @@ fn every_function_has_alarms_on_errors_throttles_and_its_own_timeout() {
     }
 }
 
-/// Names of the metrics that each function logs.
-pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
+/// The line of metrics that each function logs for an invocation; the others log none.
+pub(crate) fn metric_lines() -> [String; 5] {
     // A sweep that has read its queue; otherwise it logs no delay.
     let swept = antumbra_liveness_sweep::Report {
         behind_milliseconds: Some(1),
@@ -194,7 +194,7 @@ pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
             swept.metrics(Duration::from_millis(5)),
         ),
     ];
-    let lines = functions.map(|(function, mut metrics)| {
+    functions.map(|(function, mut metrics)| {
         // Batches have an oldest message and the runtime adds the duration.
         metrics.push(metrics::Metric::new(
             "oldestMessageAge",
@@ -203,9 +203,13 @@ pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
         ));
         metrics.push(metrics::Metric::new("duration", 1.0, Unit::Milliseconds));
         metrics::line(function, Timestamp::default(), &metrics)
-    });
+    })
+}
+
+/// Names of the metrics that each function logs.
+pub(crate) fn logged_metrics() -> BTreeMap<String, BTreeSet<String>> {
     let mut counted = BTreeMap::new();
-    for line in lines {
+    for line in metric_lines() {
         let line: Value = serde_json::from_str(&line).unwrap();
         let [directive] = &line["_aws"]["CloudWatchMetrics"].as_array().unwrap()[..] else {
             panic!("{line}");

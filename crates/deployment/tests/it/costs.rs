@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use antumbra_cost::{Bill, Counts, Fleet, Idle, Profile, Transport, Unit};
 use serde_json::Value;
 
-use crate::alarms::{alarm_metrics, logged_metrics};
-use crate::functions::{Source, functions};
+use crate::alarms::{alarm_metrics, logged_metrics, metric_lines};
+use crate::functions::{Function, Source, functions};
 use crate::template::Stack;
 use scene::{QUEUE_BATCH, STREAM_BATCH, Scene};
 
@@ -76,10 +76,11 @@ fn idle(root: &Stack) -> Idle {
     let dashboards = resources
         .iter()
         .filter(|resource| resource.kind == "AWS::CloudWatch::Dashboard");
-    let publishing = functions.values().filter(|function| {
+    let publishes = |function: &Function| {
         let metrics = function.environment.get("METRICS");
         metrics.is_none_or(|metrics| metrics == "true")
-    });
+    };
+    let publishing = functions.values().filter(|function| publishes(function));
     let logged = logged_metrics();
     let custom = publishing.filter_map(|function| logged.get(&function.name));
     Idle {
@@ -89,10 +90,20 @@ fn idle(root: &Stack) -> Idle {
         alarm_metrics: alarm_metrics(root) as u32,
         custom_metrics: custom.map(|names| names.len() as u32).sum(),
         dashboards: dashboards.count() as u32,
+        log_bytes: match functions.values().any(publishes) {
+            true => longest_line(),
+            false => 0,
+        },
         traced: functions
             .values()
             .any(|f| f.properties["Tracing"] == "Active"),
     }
+}
+
+/// Bytes of the longest line that a function logs at the default level if nothing goes wrong, with the 26 that CloudWatch adds.
+fn longest_line() -> u32 {
+    let longest = metric_lines().into_iter().map(|line| line.len()).max();
+    longest.unwrap() as u32 + 26
 }
 
 fn rows(counts: &Counts) -> Vec<Row> {

@@ -1,6 +1,7 @@
 //! Compares templates with the code: functions, variables, tables, queues and event sources.
 
 mod environment;
+mod filters;
 mod sources;
 mod tables;
 

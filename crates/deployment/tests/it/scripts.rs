@@ -218,6 +218,64 @@ fn requirements_are_checked_before_anything_changes() {
 
 /// SAM publishes new versions of functions for another hash.
 #[test]
+fn settings_that_the_table_cannot_change_are_kept() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run("scripts/deploy --yes").succeeded();
+    sandbox.state("settings", "separate\ttimestamp\tid\n");
+    sandbox
+        .run("scripts/deploy --yes LogLevel=debug")
+        .succeeded();
+    for changed in ["Combined=true", "TimestampField=ts", "IdField=key"] {
+        let run = sandbox.run(&format!("scripts/deploy --yes {changed}"));
+        run.refused(
+            "the table antumbra has layout, timestamp field and id field 'separate timestamp id'",
+        );
+    }
+}
+
+#[test]
+fn registrations_that_the_filters_leave_out_are_not_deployed() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let check = "#!/bin/bash\necho \"antumbra $*\" >>\"$STATE/calls\"\n[[ \"$*\" != *=* && \"$*\" == *readings* ]]\n";
+    write_program(&sandbox.home.join("bin/antumbra"), check);
+    let deploy = "ANTUMBRA=antumbra scripts/deploy --yes --no-smoke";
+    let run = sandbox.run(deploy);
+    let kinds = "--stream-kinds shadows,states,messages";
+    assert!(run.calls_of("antumbra registrations check")[0].ends_with(kinds));
+    run.refused("the registrations do not fit the parameter StreamKinds");
+    let more = format!("{deploy} StreamKinds=shadows,states,readings");
+    sandbox.run(&more).succeeded();
+}
+
+#[test]
+fn the_layer_holds_the_shipped_registrations_and_nothing_else() {
+    let make = Command::new("make").arg("--version").output();
+    if bash_is_missing() || make.is_err() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let make = "mkdir layer && make --silent --directory registrations build-Registrations ARTIFACTS_DIR=../layer";
+    sandbox.run(make).succeeded();
+    let names = |directory: &str| {
+        let entries = std::fs::read_dir(sandbox.home.join(directory)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
+        names.sort();
+        names
+    };
+    let mut shipped = names("registrations");
+    shipped.retain(|name| name != "registration.schema.json");
+    assert_eq!(names("layer"), shipped);
+    assert!(shipped.len() > 3);
+}
+
+#[test]
 fn a_changed_parameter_or_registration_or_function_changes_the_hash_and_nothing_else_does() {
     if bash_is_missing() {
         return;

@@ -108,10 +108,7 @@ impl DynamoDbShadows {
 
     /// The parts of a cursor that identify the listing.
     fn listing<'a>(&self, list: &'a ListQuery) -> [&'a str; 4] {
-        let layout = match self.config.layout {
-            Layout::Separate => "separate",
-            Layout::Combined => "combined",
-        };
+        let layout = self.config.layout.as_str();
         match list {
             ListQuery::Of(id) => ["shadows", layout, "of", id],
             ListQuery::All => ["shadows", layout, "all", ""],

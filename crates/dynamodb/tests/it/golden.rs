@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbProgress,
-    DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions, MAIN, MESSAGES, SensorConfig,
-    ShadowTableConfig, TableDefinition,
+    DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, DynamoDbSuspensions, MAIN, MESSAGES,
+    SensorConfig, ShadowTableConfig, TableDefinition, TableSettings,
 };
 use antumbra_service::clients::{
     Circuit, Client, ClientId, ClientState, ClientStore as _, LinkStore as _, Mode, RequestKey,
@@ -102,6 +102,8 @@ async fn stored_items_of_the_main_table_keep_their_form() {
     let progress = DynamoDbProgress::new(database.clone(), &name);
     progress.note("signals", at(5)).await.unwrap();
     write_suspensions(&database, &name).await;
+    let settings = DynamoDbSettings::new(database.clone(), &name);
+    settings.ensure(&TableSettings::default()).await.unwrap();
     check(
         &database,
         &TableDefinition {

@@ -14,4 +14,5 @@ mod listing;
 mod progress;
 mod rejections;
 mod sensors;
+mod settings;
 mod store;

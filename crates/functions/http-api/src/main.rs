@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use antumbra_dynamodb::{DynamoDbSettings, TableSettings};
 use antumbra_http_api::{Config, build, gateway};
 use antumbra_lambda_kit::config::start;
 use antumbra_service::clock::SystemClock;
@@ -11,6 +12,11 @@ use tower::ServiceExt;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let (config, sdk) = start::<Config>().await?;
+    let settings = TableSettings::new(config.layout, &config.model);
+    DynamoDbSettings::connect(&sdk, &config.table)
+        .ensure(&settings)
+        .await
+        .map_err(|error| error.to_string())?;
     let router = build(config, &sdk, Arc::new(SystemClock));
     lambda_http::run(router.map_request(gateway::restore_path)).await
 }

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
+use antumbra_dynamodb::{DynamoDbSettings, TableSettings};
 use antumbra_service::clock::SystemClock;
 use antumbra_shadow_requests::{Config, NAME, build};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     let (config, sdk) = antumbra_lambda_kit::start::<Config>().await?;
+    let settings = TableSettings::new(config.layout, &config.model);
+    DynamoDbSettings::connect(&sdk, &config.table)
+        .ensure(&settings)
+        .await
+        .map_err(|error| error.to_string())?;
     antumbra_lambda_kit::run(NAME, build(config, &sdk, Arc::new(SystemClock))).await
 }

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use antumbra_lambda_kit::config::{FunctionConfig, shadow_model};
+use antumbra_lambda_kit::config::{FunctionConfig, layout, shadow_model};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
+use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
+use antumbra_wire::items::StreamKinds;
 use antumbra_wire::topic_prefix::TopicPrefix;
 
 #[derive(Debug, Clone)]
@@ -14,7 +16,10 @@ pub struct Config {
     pub undeliverable_queue_url: String,
     /// Queue for messages of targets that keep failing. Without it, or without the table, they hold up the stream.
     pub spill_queue_url: Option<String>,
+    /// Kinds of records that the filters of the event sources let through.
+    pub stream_kinds: StreamKinds,
     pub model: Model,
+    pub layout: Layout,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
     pub topic_prefix: TopicPrefix,
@@ -35,7 +40,9 @@ impl Default for Config {
             registrations: PathBuf::from("registrations"),
             undeliverable_queue_url: String::new(),
             spill_queue_url: None,
+            stream_kinds: StreamKinds::default(),
             model: Model::default(),
+            layout: Layout::default(),
             iot_endpoint: None,
             topic_prefix: TopicPrefix::default(),
             table: None,
@@ -54,7 +61,9 @@ impl FunctionConfig for Config {
             registrations: environment.or("REGISTRATIONS", default.registrations),
             undeliverable_queue_url: environment.required("UNDELIVERABLE_QUEUE_URL"),
             spill_queue_url: environment.optional("SPILL_QUEUE_URL"),
+            stream_kinds: environment.or("STREAM_KINDS", default.stream_kinds),
             model: shadow_model(environment),
+            layout: layout(environment),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
             topic_prefix: environment.or("TOPIC_PREFIX", default.topic_prefix),
             table: environment.optional("TABLE"),

@@ -10,12 +10,13 @@ use antumbra_dynamodb::{
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
-use antumbra_notify::{BatchSummary, Listener, RouteError, Spill, SpillSummary};
+use antumbra_notify::{BatchSummary, Listener, RouteError, Spill, SpillSummary, files};
 use antumbra_publish::{AwsChannelFactory, ChannelOptions, DeliveryQueues};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::BoxFuture;
 use antumbra_wire::events::sqs;
+use antumbra_wire::items::FilteredOut;
 use antumbra_wire::stream::event_source;
 use aws_types::SdkConfig;
 
@@ -24,6 +25,24 @@ pub use config::Config;
 pub const NAME: &str = "stream-listener";
 
 pub struct StreamListener(pub Listener);
+
+/// Loads the registrations, and checks that the records they can match reach the function.
+pub fn load_registrations(
+    config: &Config,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Registrations, RegistrationsError> {
+    let registrations = files::load(&config.registrations, env)?;
+    config.stream_kinds.check(&registrations)?;
+    Ok(registrations)
+}
+
+/// Registrations that the function cannot use.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum RegistrationsError {
+    Files(#[from] files::FilesError),
+    Filter(#[from] FilteredOut),
+}
 
 /// Wires the function. `config.registrations` is not read; the caller loads them.
 pub fn build(
@@ -59,7 +78,8 @@ pub fn build(
             let suspensions = Arc::new(DynamoDbSuspensions::connect(sdk, &table));
             listener = listener.with_spill(Spill { queue, suspensions });
         }
-        let shadows = DynamoDbShadows::connect(sdk, ShadowTableConfig::new(table));
+        let table = ShadowTableConfig::new(table).layout(config.layout);
+        let shadows = DynamoDbShadows::connect(sdk, table);
         listener = listener.with_documents(shadows);
     }
     Ok(StreamListener(listener))

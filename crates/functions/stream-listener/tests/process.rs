@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbClients, DynamoDbSensors, MAIN, SensorConfig};
+use antumbra_dynamodb::{
+    DynamoDbClients, DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, MAIN, SensorConfig,
+    ShadowTableConfig,
+};
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
 use antumbra_service::clock::{Clock as _, SystemClock};
@@ -13,6 +16,7 @@ use antumbra_service::sensors::{
     self, Generation, Location, RegisteredSensor, Sensor, SensorId, SensorStore as _, Signal,
     StateStore as _,
 };
+use antumbra_service::shadows::{Layout, ShadowId, Shadows};
 use antumbra_service::store::Version;
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, NO_FAILURES, assert_rejects};
@@ -50,6 +54,68 @@ fn a_change_is_sent_to_the_registered_queue() {
     }
     let error = function.invoke("[]").unwrap_err();
     assert!(error.contains("EventError"), "{error}");
+}
+
+#[test]
+fn registrations_of_records_that_the_filters_leave_out_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let rule = r#"{"name":"readings","on":{"key":"^SENSOR#[^#]+#READ#"},"to":{"sqs":{"queue":"${env:QUEUE}"}}}"#;
+    std::fs::write(directory.path().join("readings.json"), rule).unwrap();
+    let sqs = AwsServer::start();
+    let environment = environment(directory.path(), &sqs);
+    assert_rejects(
+        BINARY,
+        &environment,
+        &[("STREAM_KINDS", Some("shadows,states,messages"))],
+    );
+    for kinds in ["readings", "all", ""] {
+        let environment = [
+            environment.clone(),
+            vec![("STREAM_KINDS", kinds.to_owned())],
+        ];
+        let function = Lambda::start(BINARY, &environment.concat());
+        assert_eq!(function.invoke(EVENT).unwrap(), NO_FAILURES, "{kinds}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_settings_of_the_table_are_those_of_the_function() {
+    let directory = tempfile::tempdir().unwrap();
+    let rule = r#"{"name":"all","as":"shadow-documents","to":{"sqs":{"queue":"${env:QUEUE}"}}}"#;
+    std::fs::write(directory.path().join("all.json"), rule).unwrap();
+    let table = TestTable::create(MAIN).await;
+    let store = ShadowTableConfig::new(&table.name).layout(Layout::Combined);
+    let shadows = Shadows::new(DynamoDbShadows::new(table.client.clone(), store));
+    let lamp = ShadowId::new("lamp").unwrap();
+    let desired = serde_json::json!({"led": "off"});
+    shadows.desire(&lamp, &desired).await.unwrap();
+    let sqs = AwsServer::start();
+    let mut environment = environment(directory.path(), &sqs);
+    environment.extend([
+        ("TABLE", table.name.clone()),
+        ("AWS_ENDPOINT_URL_DYNAMODB", table.endpoint.url()),
+        ("COMBINED", "true".to_owned()),
+    ]);
+
+    // The other document of a shadow is where the layout says.
+    let function = Lambda::start(BINARY, &environment);
+    assert_eq!(function.invoke(EVENT).unwrap(), NO_FAILURES);
+    let body = sqs.sent()[0]["MessageBody"].as_str().unwrap().to_owned();
+    let documents: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(documents["current"]["state"]["desired"], desired);
+
+    let settings = DynamoDbSettings::new(table.client.clone(), &table.name);
+    let recorded = settings.read().await.unwrap().unwrap();
+    assert_eq!(recorded.layout, Layout::Combined);
+    assert_rejects(
+        BINARY,
+        &environment,
+        &[
+            ("COMBINED", None),
+            ("TIMESTAMP_FIELD", Some("ts")),
+            ("ID_FIELD", Some("key")),
+        ],
+    );
 }
 
 /// A name of 40,000 bytes above thousands of leaves: each of them has a pointer with that name.

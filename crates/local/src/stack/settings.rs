@@ -42,14 +42,16 @@ const QUEUES: [(&str, &str); 9] = [
     ),
 ];
 
-/// Other variables that the stack sets: names and endpoints, the registrations, and the token of the HTTP API.
-const OWN: [&str; 6] = [
+/// Other variables that the stack sets: names and endpoints, the registrations, the token of the HTTP API, and the filters of
+/// the streams, of which it has none.
+const OWN: [&str; 7] = [
     "TABLE",
     "MESSAGES_TABLE",
     "AWS_ENDPOINT_URL",
     "IOT_ENDPOINT",
     "REGISTRATIONS",
     "AUTH",
+    "STREAM_KINDS",
 ];
 
 /// Variables of the functions, as the user sets them.

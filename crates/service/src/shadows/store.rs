@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use antumbra_shadow::{AcknowledgedLeaves, Document, LeafTimes, State, Timestamp};
 use futures_util::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
 
 use super::id::{ClientToken, ShadowId, Zone};
 use crate::paging::{Cursor, Page};
@@ -18,13 +19,24 @@ pub const VERSION_KEPT: Duration = Duration::from_secs(48 * 60 * 60);
 pub(super) const SHADOWS_AT_ONCE: usize = 16;
 
 /// Layout of the two documents of a shadow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Layout {
     /// One item each, with a version each.
     #[default]
     Separate,
     /// One item with one version for both.
     Combined,
+}
+
+impl Layout {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Layout::Separate => "separate",
+            Layout::Combined => "combined",
+        }
+    }
 }
 
 /// Set of requested documents of a shadow.

@@ -136,6 +136,7 @@ impl Wiring {
                 table: Some(MAIN.name.to_owned()),
                 deliveries_fifo_queue_url: Some(url(names::ORDERED)),
                 deliveries_queue_url: Some(url(names::UNORDERED)),
+                layout: wiring.layout,
                 tenants: true,
                 ..Default::default()
             };

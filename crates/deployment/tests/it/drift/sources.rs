@@ -80,6 +80,7 @@ fn deployed(source: &Source) -> (&str, Value) {
         "Name",
         "Description",
         "Enabled",
+        "FilterCriteria",
         "MaximumBatchingWindowInSeconds",
     ];
     for other in others {
