@@ -4,6 +4,7 @@
     ministack.py break TEMPLATE OUT                       adds a resource whose creation fails
     ministack.py proxy PORT TO_PORT CERTIFICATE KEY HOST  TLS in front of a port, with another host name in requests
     ministack.py operations OPENAPI URL                   calls every operation of the API, signed
+    ministack.py device PORT CA CERTIFICATE KEY THING     what a device may do by the policies of its certificate
 
 CODE has a directory per binary with its bootstrap. The templates in infra/ stay as they are.
 """
@@ -14,6 +15,7 @@ import glob
 import json
 import os
 import re
+import socket
 import ssl
 import sys
 import urllib.error
@@ -156,6 +158,12 @@ def templates(infra, code, registrations, out):
         if "IsOwnStack" in conditions:
             done["Fn::Sub in a condition: the data stack's name is not compared"] += 1
             conditions["IsOwnStack"] = {"Fn::Equals": ["same", "same"]}
+        kinds = template.get("Parameters", {}).get("StreamKinds", {}).get("Default", "").split(",")
+        for name, condition in conditions.items():
+            word = re.search(r'"Fn::Split": \["(\w+)"', json.dumps(condition))
+            if word:
+                done["Fn::Split in a condition: StreamKinds has its default"] += 1
+                conditions[name] = {"Fn::Equals": ["listed", "listed" if word[1] in kinds else "left out"]}
         for profile in template.get("Mappings", {}).get("Profiles", {}).values():
             # Values of environment variables, except the retention of logs.
             for key, value in profile.items():
@@ -277,7 +285,108 @@ def operations(openapi, url):
     return failed
 
 
+class Device:
+    """An MQTT 5 client with a certificate, which asks for one thing at a time."""
+
+    def __init__(self, port, authority, certificate, key, client):
+        context = ssl.create_default_context(cafile=authority)
+        # The certificate of the listener is not for an address.
+        context.check_hostname = False
+        context.load_cert_chain(certificate, key)
+        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", int(port)), 10))
+        self.connected = self.ask(0x10, self.text("MQTT") + bytes([5, 2, 0, 60, 0]) + self.text(client)) == (0x20, 0)
+
+    @staticmethod
+    def text(text):
+        return len(text.encode()).to_bytes(2, "big") + text.encode()
+
+    def packet(self):
+        def some(count):
+            data = b""
+            while len(data) < count:
+                more = self.socket.recv(count - len(data))
+                if not more:
+                    raise ConnectionError
+                data += more
+            return data
+
+        kind, length, shift = some(1)[0], 0, 0
+        while True:
+            byte = some(1)[0]
+            length |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return kind & 0xF0, some(length)
+
+    def ask(self, kind, body):
+        """Sends a packet; the kind of its acknowledgement and the reason code, or None if the connection ends."""
+        # No packet here has more than 127 bytes.
+        try:
+            self.socket.sendall(bytes([kind, len(body)]) + body)
+            while True:
+                answer, content = self.packet()
+                if answer == 0x20:
+                    return answer, content[1]
+                if answer == 0x40:
+                    return answer, content[2] if len(content) > 2 else 0
+                if answer == 0x90:
+                    return answer, content[-1]
+                if answer == 0xE0:
+                    return None
+        except (ConnectionError, OSError):
+            return None
+
+    def publishes(self, topic, payload="{}"):
+        return self.ask(0x32, self.text(topic) + bytes([0, 1, 0]) + payload.encode()) in [(0x40, 0), (0x40, 16)]
+
+    def subscribes(self, topic_filter):
+        answer = self.ask(0x82, bytes([0, 1, 0]) + self.text(topic_filter) + bytes([1]))
+        return answer is not None and answer[1] < 0x80
+
+    def receives(self, topic, seconds):
+        self.socket.settimeout(seconds)
+        try:
+            while True:
+                kind, content = self.packet()
+                length = int.from_bytes(content[:2], "big")
+                if kind == 0x30 and content[2 : 2 + length].decode() == topic:
+                    return True
+        except (TimeoutError, ConnectionError, OSError):
+            return False
+
+
+def device(port, authority, certificate, key, thing):
+    failed = 0
+
+    def expect(what, actual, expected):
+        nonlocal failed
+        failed += actual != expected
+        print(f"{'ok  ' if actual == expected else 'FAIL'}  {'may' if expected else 'may not'} {what}")
+
+    def connect(client=thing):
+        return Device(port, authority, certificate, key, client)
+
+    expect("connect as another thing", connect("other").connected, False)
+    lamp = connect()
+    expect("connect as its thing", lamp.connected, True)
+    for topic_filter in [f"shadow/{thing}/get/accepted", f"shadow/{thing}/update/delta", f"notification/{thing}", f"response/+/{thing}.1"]:
+        expect(f"subscribe to {topic_filter}", lamp.subscribes(topic_filter), True)
+    for operation in ["query/{}", "get/{}/1", "next/{}/0", "prev/{}/9", "delete/{}/1", "list/{}"]:
+        topic = "request/" + operation.format(thing)
+        expect(f"publish to {topic}", lamp.publishes(topic, '{"token": "' + thing + '.1"}'), True)
+    expect(f"publish to shadow/{thing}/update", lamp.publishes(f"shadow/{thing}/update", '{"state": {"reported": {"led": "on"}}}'), True)
+    # The function answers through the rule.
+    expect(f"publish to shadow/{thing}/get", lamp.publishes(f"shadow/{thing}/get"), True)
+    expect("receive the response", lamp.receives(f"shadow/{thing}/get/accepted", 30), True)
+    for topic in ["shadow/other/update", f"shadow/{thing}/update/accepted", f"request/send/{thing}", "request/get/other/1", f"notification/{thing}"]:
+        # A refused publish may end the connection.
+        expect(f"publish to {topic}", connect().publishes(topic), False)
+    for topic_filter in ["#", "shadow/+/get/accepted", "response/#", "notification/+"]:
+        expect(f"subscribe to {topic_filter}", connect().subscribes(topic_filter), False)
+    return failed
+
+
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    commands = {"templates": templates, "break": broken, "proxy": proxy, "operations": operations}
+    commands = {"templates": templates, "break": broken, "proxy": proxy, "operations": operations, "device": device}
     sys.exit(1 if commands[command](*arguments) else 0)

@@ -7,7 +7,7 @@ mod undeploy_and_restore;
 use std::path::Path;
 use std::process::Command;
 
-use sandbox::{ROOT, Run, Sandbox, TOOLS, bash_is_missing};
+use sandbox::{ROOT, Run, Sandbox, TOOLS, bash_is_missing, write_program};
 
 #[test]
 fn a_first_deployment_makes_the_data_stack_protects_it_and_then_deploys_the_rest() {
