@@ -98,10 +98,11 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<String, CliError> {
     connection.check(Service::DynamoDb).await?;
+    let dry_run = command.arguments().dry_run;
     let target = Target {
         connection,
-        shadows: connection.shadows().await,
-        dry_run: command.arguments().dry_run,
+        shadows: connection.shadows(!dry_run).await?,
+        dry_run,
     };
     let (summary, nouns) = match command {
         ImportCommand::Godeviceshadow(import) => {

@@ -86,7 +86,10 @@ pub(crate) enum StoredCommand {
 impl StoredCommand {
     /// Returns `true` if the command may create a shadow.
     pub(crate) fn writes(&self) -> bool {
-        matches!(self, StoredCommand::Report { .. } | StoredCommand::Desire(_))
+        matches!(
+            self,
+            StoredCommand::Report { .. } | StoredCommand::Desire(_)
+        )
     }
 
     /// The error if the shadow does not exist.
