@@ -4,8 +4,8 @@
 //! - [`Queues`]: all queues and topics, their journal and long polling
 //! - [`sqs`], [`sns`] and [`eventbridge`]: the operations over HTTP
 //!
-//! With a data directory everything survives a restart, also one by a kill: messages, their visibility and
-//! receive counts, delays and deduplication ids. Not emulated: access policies, encryption, subscriptions
+//! With a data directory everything survives a restart, also after a kill of the process: messages, their
+//! visibility and receive counts, delays and deduplication ids. Not emulated: access policies, encryption, subscriptions
 //! other than SQS, delivery retries of a topic, signatures of notifications, rules of a bus.
 
 mod error;

@@ -11,6 +11,7 @@
 //! - [`stream`]: stream events by a seed
 //! - [`progress`]: ingest progress in memory
 //! - [`suspensions`]: records of failing targets in memory, and the contract of their port
+//! - [`all_pages`]: the rows of a whole listing
 //! - [`table`]: tables of cases as text
 //! - [`Failing`]: a shadow store that fails, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
@@ -24,6 +25,7 @@ pub mod dynamodb;
 mod failing;
 pub mod http;
 pub mod lambda;
+mod paging;
 pub mod progress;
 pub mod sample;
 pub mod sensors;
@@ -34,3 +36,4 @@ pub mod writers;
 
 pub use channel::{RecordingChannel, SQS_LIMITS, SendReply, attribute};
 pub use failing::{Failing, Faults};
+pub use paging::all_pages;

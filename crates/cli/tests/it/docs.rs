@@ -166,7 +166,7 @@ fn run(file: &str) {
             }
             "console eventually" => {
                 for command in &block.commands {
-                    check(&shell, &mut expected, &mut page, command, shell::PATIENCE);
+                    check(&shell, &mut expected, &mut page, command, shell::TIMEOUT);
                 }
             }
             "console background" => {
@@ -184,7 +184,7 @@ fn run(file: &str) {
         }
     }
     for (process, command) in &background {
-        let found = repeat(shell::PATIENCE, || {
+        let found = repeat(shell::TIMEOUT, || {
             let output = process.output();
             (expected.accepts(&command.output, &output), output)
         });

@@ -72,8 +72,8 @@ fn record(received: &Received, payload: &[u8]) {
         .insert(text(&body["id"]));
 }
 
-/// Reports for all devices in parallel until `total` reports are acknowledged or the stack ends. Returns the
-/// last acknowledged version of each device.
+/// Starts to report for all devices in parallel, until `total` reports are acknowledged or the stack ends. Each task
+/// returns its device and the last acknowledged version.
 async fn report(
     running: &Running,
     from: &[u64],
@@ -123,7 +123,7 @@ async fn receive(running: &Running, received: Received) -> tokio::task::JoinHand
     })
 }
 
-/// Receives the messages of the topics until the connection ends. Subscribed when it returns.
+/// Receives the messages of the topics until the connection ends. Returns after the subscription is acknowledged.
 async fn subscribe(running: &Running, received: Received) -> tokio::task::JoinHandle<()> {
     let broker = address(running, "mqtt");
     let mut options = MqttOptions::new("outside", broker.ip().to_string(), broker.port());
@@ -284,7 +284,7 @@ async fn a_kill_loses_no_acknowledged_report_and_no_notification() {
         .collect();
     assert!(
         missing_on_topic.len() <= STREAM_BATCH,
-        "{} missing_on_topic",
+        "{} changes are missing on the topic",
         missing_on_topic.len()
     );
     let tail = &sent[sent.len().saturating_sub(STREAM_BATCH)..];

@@ -8,6 +8,7 @@ use antumbra_service::clients::{
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
+use antumbra_testkit::all_pages;
 use antumbra_testkit::dynamodb::Reply;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -478,17 +479,8 @@ async fn listings_are_paged_and_reject_foreign_cursors() {
     for n in 0..7 {
         store.client(&format!("c{n}"), Mode::Every).await;
     }
-    let mut ids = Vec::new();
-    let mut cursor = None;
-    loop {
-        let page = store.list(3, cursor.as_ref()).await.unwrap();
-        assert!(page.rows.len() <= 3);
-        ids.extend(page.rows.into_iter().map(|client| client.id.to_string()));
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let all = all_pages(3, async |cursor| store.list(3, cursor).await.unwrap()).await;
+    let ids: Vec<&str> = all.iter().map(|client| client.id.as_str()).collect();
     assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6"]);
     let page = store.list(3, None).await.unwrap();
     let client = ClientId::new("c0").unwrap();

@@ -10,6 +10,7 @@ use antumbra_service::deliveries::{
 };
 use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::Version;
+use antumbra_testkit::all_pages;
 use antumbra_testkit::dynamodb::Reply;
 
 use crate::clients::{at, disabled};
@@ -160,21 +161,13 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         all.push(sent.id.to_string());
     }
     let read = async |query: HistoryQuery| {
-        let mut ids = Vec::new();
-        let mut cursor = None;
-        loop {
-            let page = fixture
-                .deliveries
-                .list(&query, cursor.as_ref())
-                .await
-                .unwrap();
-            assert!(page.rows.len() <= query.limit);
-            ids.extend(page.rows.iter().map(|row| row.delivery.id.to_string()));
-            cursor = page.next;
-            if cursor.is_none() {
-                return ids;
-            }
-        }
+        let next = async |cursor: Option<&_>| {
+            let page = fixture.deliveries.list(&query, cursor).await;
+            page.unwrap()
+        };
+        let rows = all_pages(query.limit, next).await.into_iter();
+        rows.map(|row| row.delivery.id.to_string())
+            .collect::<Vec<_>>()
     };
     let of = |subject| HistoryQuery {
         limit: 2,

@@ -1,9 +1,8 @@
 //! Listings of shadows in a table with foreign items.
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
-use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, ShadowStore, State, StoreError,
-};
+use antumbra_service::shadows::{DocumentSummary, Layout, ListQuery, State, StoreError};
+use antumbra_testkit::all_pages;
 use antumbra_testkit::dynamodb::{Reply, TestTable};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
 use serde_json::json;
@@ -15,17 +14,8 @@ async fn all(
     query: &ListQuery,
     limit: usize,
 ) -> Vec<DocumentSummary> {
-    let mut found = Vec::new();
-    let mut cursor: Option<Cursor> = None;
-    loop {
-        let page = store.list(query, limit, cursor.as_ref()).await;
-        let page = page.unwrap();
-        found.extend(page.rows);
-        cursor = page.next;
-        if cursor.is_none() {
-            return found;
-        }
-    }
+    let next = async |cursor: Option<&_>| store.list(query, limit, cursor).await.unwrap();
+    all_pages(limit.max(2), next).await
 }
 
 #[tokio::test]

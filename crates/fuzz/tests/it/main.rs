@@ -1,6 +1,6 @@
 //! The corpus of every target, and a fixed number of mutations of it. `scripts/fuzz` searches on.
 
-// Here a failed unwrap is a failed test.
+// A failed unwrap fails the test.
 #![allow(clippy::unwrap_used)]
 
 mod replay;

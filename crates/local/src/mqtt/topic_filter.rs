@@ -5,7 +5,7 @@
 pub struct TopicFilter(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no topic filter: `+` and `#` stand alone in a level, and `#` is last")]
+#[error("`{0}` is not a topic filter: `+` and `#` must be whole levels, and `#` the last one")]
 pub struct InvalidFilter(String);
 
 impl TopicFilter {

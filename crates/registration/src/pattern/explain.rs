@@ -12,36 +12,38 @@ const SHOWN_VALUES: usize = 5;
 const SHOWN_BYTES: usize = 1024;
 
 impl Pattern {
-    /// The first field that does not match, of the alternative that matches most, with its values; `None` if the
-    /// pattern matches.
+    /// Explains why a change does not match; `None` if it matches. Of several alternatives, the one with the most matching
+    /// fields is explained, by its first field that does not match.
     pub(crate) fn miss(&self, change: &Change<'_>) -> Option<String> {
+        // Position of the field in its alternative, the field, and whether it matches without the others.
         let mut furthest: Option<(usize, Field, bool)> = None;
         for alternative in &self.alternatives {
             let fields = alternative.fields();
-            let holds = |upto: usize| Alternative::new(fields[..upto].to_vec()).matches(change);
-            let first = (1..=fields.len()).find(|upto| !holds(*upto))?;
+            let first_match =
+                |count: usize| Alternative::new(fields[..count].to_vec()).matches(change);
+            let first = (1..=fields.len()).find(|count| !first_match(*count))?;
             if furthest.as_ref().is_none_or(|(best, ..)| first > *best) {
                 let field = fields[first - 1].clone();
-                let alone = Alternative::new(vec![field.clone()]).matches(change);
-                furthest = Some((first, field, alone));
+                let matches_alone = Alternative::new(vec![field.clone()]).matches(change);
+                furthest = Some((first, field, matches_alone));
             }
         }
-        let (_, field, elsewhere) = furthest?;
+        let (_, field, matches_alone) = furthest?;
         let expected = match &field.wanted {
             Wanted::Absent => "[{\"exists\":false}]",
             Wanted::Any { text, .. } => text,
         };
-        let seen = match seen(&field, change).as_slice() {
+        let found = match values(&field, change).as_slice() {
             [] => "there is no value".to_owned(),
-            seen => format!("is {}", seen.join(", ")),
+            values => format!("is {}", values.join(", ")),
         };
         // A value would match, but not in the element that the earlier fields chose.
-        let place = match elsewhere {
+        let place = match matches_alone {
             true => " (in another element of the array than the fields before)",
             false => "",
         };
         let field = pointer(&field.path);
-        Some(format!("{field} must be {expected}, but {seen}{place}"))
+        Some(format!("{field} must be {expected}, but {found}{place}"))
     }
 }
 
@@ -61,15 +63,16 @@ fn pointer(path: &[Box<str>]) -> String {
     pointer
 }
 
-fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
-    let mut seen = Vec::new();
-    let mut add = |scalar: &Scalar<'_>| match seen.len() {
-        0..SHOWN_VALUES => seen.push(shortened(scalar.to_string())),
-        SHOWN_VALUES => seen.push("...".to_owned()),
+/// The values of a change at the path of a field.
+fn values(field: &Field, change: &Change<'_>) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut add = |scalar: &Scalar<'_>| match values.len() {
+        0..SHOWN_VALUES => values.push(shortened(scalar.to_string())),
+        SHOWN_VALUES => values.push("...".to_owned()),
         _ => {}
     };
     let [root, path @ ..] = &*field.path else {
-        return seen;
+        return values;
     };
     let view = match Root::parse(root) {
         Some(Root::Old) => change.old.map(|view| (view, path)),
@@ -84,7 +87,7 @@ fn seen(field: &Field, change: &Change<'_>) -> Vec<String> {
     if let Some((view, path)) = view {
         each_value(view, path, &mut |scalar| add(&scalar));
     }
-    seen
+    values
 }
 
 /// The value of a diff at the start of a path, and the rest of the path.

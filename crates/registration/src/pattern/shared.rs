@@ -10,7 +10,7 @@
 mod build;
 mod intervals;
 mod numbers;
-mod tests;
+mod test_index;
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use super::root::Root;
 use super::test::Scalar;
 use crate::change::Change;
 use build::Builder;
-use tests::Tests;
+use test_index::Tests;
 
 /// Maximum members of an object that are compared one by one instead of hashed.
 const FEW: usize = 8;

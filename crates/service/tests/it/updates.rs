@@ -10,6 +10,7 @@ use antumbra_service::shadows::{
 };
 use antumbra_service::store::ErrorClass;
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
+use antumbra_testkit::all_pages;
 use serde_json::{Value, json};
 
 type Sdk = Shadows<MemoryShadows>;
@@ -345,21 +346,11 @@ async fn deleting_and_listing() {
             apply(&shadows, update).await;
         }
         let query = ListQuery::Of("house".to_owned());
-        let mut listed = Vec::new();
-        let mut cursor = None;
-        loop {
-            let page = shadows.list(&query, 2, cursor.as_ref()).await.unwrap();
-            assert!(page.rows.len() <= 2);
-            listed.extend(
-                page.rows
-                    .into_iter()
-                    .map(|d| (d.shadow.name().to_owned(), d.state)),
-            );
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let next = async |cursor: Option<&_>| shadows.list(&query, 2, cursor).await.unwrap();
+        let listed = all_pages(2, next).await.into_iter();
+        let mut listed: Vec<_> = listed
+            .map(|one| (one.shadow.name().to_owned(), one.state))
+            .collect();
         listed.sort();
         assert_eq!(listed.len(), 6);
         assert_eq!(listed[0], ("climate".to_owned(), State::Reported));

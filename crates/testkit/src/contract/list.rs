@@ -8,6 +8,7 @@ use antumbra_service::shadows::{
 };
 use antumbra_shadow::Timestamp;
 
+use crate::all_pages;
 use crate::sample::{delete, delete_one, desire_of, named, shadow, whole, write_one};
 
 /// Id, name and state of a document.
@@ -34,23 +35,14 @@ fn places<'a>(shadows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Plac
 
 /// Returns the rows of all pages, sorted, after checking the size of each page.
 async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
-    let mut found = Vec::new();
-    let mut cursor = None;
-    for _ in 0..PAGES {
-        let page = store.list(query, limit, cursor.as_ref()).await.unwrap();
-        let most = match store.layout() {
-            Layout::Separate => limit,
-            Layout::Combined => limit.max(2),
-        };
-        assert!(page.rows.len() <= most, "{} of {limit}", page.rows.len());
-        found.extend(page.rows);
-        cursor = page.next;
-        if cursor.is_none() {
-            found.sort_by_key(place);
-            return found;
-        }
-    }
-    panic!("the listing does not end");
+    let most = match store.layout() {
+        Layout::Separate => limit,
+        Layout::Combined => limit.max(2),
+    };
+    let next = async |cursor: Option<&_>| store.list(query, limit, cursor).await.unwrap();
+    let mut found = all_pages(most, next).await;
+    found.sort_by_key(place);
+    found
 }
 
 pub async fn an_empty_store_lists_nothing<P: ShadowStore>(store: P) {
@@ -258,20 +250,12 @@ pub async fn deleted_documents_are_not_listed<P: ShadowStore>(store: P) {
 
 /// Returns the shadows of all pages, after checking the size of each page.
 async fn fleet<P: ShadowStore>(store: &P, prefix: &str, limit: usize) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut cursor = None;
-    for _ in 0..PAGES {
-        let page = store.list_by_prefix(prefix, limit, cursor.as_ref()).await;
-        let page = page.unwrap();
-        assert!(page.rows.len() <= limit, "{} of {limit}", page.rows.len());
-        let names = |shadow: &ShadowId| (shadow.id().to_owned(), shadow.name().to_owned());
-        found.extend(page.rows.iter().map(names));
-        cursor = page.next;
-        if cursor.is_none() {
-            return found;
-        }
-    }
-    panic!("the listing does not end");
+    let next = async |cursor: Option<&_>| {
+        let page = store.list_by_prefix(prefix, limit, cursor).await;
+        page.unwrap()
+    };
+    let names = |shadow: &ShadowId| (shadow.id().to_owned(), shadow.name().to_owned());
+    all_pages(limit, next).await.iter().map(names).collect()
 }
 
 pub async fn shadows_are_listed_by_prefix_in_order<P: ShadowStore>(store: P) {

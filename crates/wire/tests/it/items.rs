@@ -1,4 +1,4 @@
-//! Items to changes: whose they are, and which documents changed.
+//! Changes of items: the kind of the item, and the documents that changed.
 
 use antumbra_registration::{DiffCell, Registrations, State};
 use antumbra_shadow::{Model, View};
@@ -126,7 +126,7 @@ fn a_separate_item_is_one_document() {
 }
 
 #[test]
-fn a_combined_item_tells_which_half_changed() {
+fn a_change_of_a_combined_item_names_the_document() {
     let image = |reported: &str, desired: &str| {
         format!(r#"{{"reported":{{"M":{reported}}},"desired":{{"M":{desired}}}}}"#)
     };
@@ -214,9 +214,9 @@ fn the_change_carries_the_items_attributes() {
     }
 }
 
-/// What a delete leaves holds the version for a while; to everybody else the document is gone.
+/// A deleted item keeps its version for a while; to everybody else the document is gone.
 #[test]
-fn what_a_delete_leaves_is_no_document() {
+fn a_deleted_item_is_no_document() {
     const LAMP: &str = r#"{"version":{"N":"3"},"reported":{"M":{"a":{"N":"1"}}}}"#;
     const NEXT: &str = r#"{"version":{"N":"4"},"reported":{"M":{"a":{"N":"2"}}}}"#;
     const LEFT: &str = r#"{"version":{"N":"3"},"deletedAt":{"N":"17"},"ttl":{"N":"18"}}"#;
@@ -272,7 +272,7 @@ fn acknowledged(event: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_acknowledgement_is_told_from_a_withdrawal() {
+fn acknowledged_and_withdrawn_values_differ() {
     const DESIRED: &str = r#""PK":{"S":"DS#a"},"SK":{"S":"DSD#main"}"#;
     // Not in the order of names, as in a stream.
     let old =

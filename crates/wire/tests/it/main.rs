@@ -1,6 +1,6 @@
-//! The crate through its public doors.
+//! Tests of the crate through its public interface.
 
-// Here a failed unwrap is a failed test, in what the tests share as in the tests themselves.
+// A failed unwrap fails the test, in shared code too.
 #![allow(clippy::unwrap_used)]
 
 mod allocations;

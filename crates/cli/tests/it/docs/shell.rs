@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::iot_stand_in::StandIn;
 use crate::process::{Home, Running, command, wait_for};
 
-/// Time for what happens soon.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a command.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Marks the end of a command's output.
 const END: &str = "-- end of output --";
@@ -117,7 +117,7 @@ impl Shell {
         .unwrap();
         let mut output = String::new();
         loop {
-            let next = self.lines.recv_timeout(PATIENCE);
+            let next = self.lines.recv_timeout(TIMEOUT);
             let next = next.unwrap_or_else(|_| panic!("no end of {line}:\n{output}"));
             if next == END {
                 return self.on_page(output.trim_end());

@@ -4,6 +4,7 @@ use antumbra_service::inbox::{
     MessageIndex, MessageReader, MessageWriter, Range, SourceTracker, Sources,
 };
 use antumbra_service::paging::{Cursor, seal_cursor};
+use antumbra_testkit::all_pages;
 
 use super::{at, id, message, source};
 use crate::store::inbox;
@@ -42,19 +43,8 @@ async fn pages_contain_every_source() {
         let name = format!("thing-{number}");
         inbox.touch(&source(&name), at(super::NOON)).await.unwrap();
     }
-    let (mut all, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = inbox.sources(3, cursor.as_ref()).await.unwrap();
-        all.extend(
-            page.rows
-                .into_iter()
-                .map(|contact| contact.source.to_string()),
-        );
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let all = all_pages(3, async |cursor| inbox.sources(3, cursor).await.unwrap()).await;
+    let all: Vec<String> = all.iter().map(|one| one.source.to_string()).collect();
     assert_eq!(
         all,
         (0..7).map(|n| format!("thing-{n}")).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::tests::Tests;
+use super::test_index::Tests;
 use super::{Entry, FEW, Members, Shared, Step};
 use crate::pattern::alternative::{Alternative, Field, Wanted};
 use crate::pattern::test::Test;

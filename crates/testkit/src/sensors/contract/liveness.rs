@@ -8,6 +8,7 @@ use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
 
 use super::Store;
+use crate::all_pages;
 use crate::sensors::sample::{at, id, record, registered, signal, state};
 
 const HOUR: i64 = 3600;
@@ -16,17 +17,13 @@ const HOUR: i64 = 3600;
 async fn due<S: LivenessIndex>(store: &S, now: Timestamp, limit: usize) -> Vec<SensorId> {
     let mut found = Vec::new();
     for shard in 0..store.shards() {
-        let mut cursor = None;
-        loop {
-            let page = store.due(shard, now, limit, cursor.as_ref()).await.unwrap();
-            assert!(page.rows.len() <= limit);
-            assert!(page.rows.iter().all(|id| id.shard(store.shards()) == shard));
-            found.extend(page.rows);
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+        let next = async |cursor: Option<&_>| {
+            let page = store.due(shard, now, limit, cursor).await;
+            page.unwrap()
+        };
+        let rows = all_pages(limit, next).await;
+        assert!(rows.iter().all(|id| id.shard(store.shards()) == shard));
+        found.extend(rows);
     }
     found
 }

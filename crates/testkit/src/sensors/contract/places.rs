@@ -8,6 +8,7 @@ use antumbra_service::sensors::{
 };
 
 use super::Store;
+use crate::all_pages;
 use crate::sensors::sample::{at, new, record, sensor, signal};
 
 async fn register<S: Store>(store: &S, sensors: &[(&str, [&str; 4])]) {
@@ -22,24 +23,9 @@ fn place(parts: &[&str]) -> LocationPrefix {
 }
 
 async fn rows<S: Store>(store: &S, place: &LocationPrefix, limit: usize) -> Vec<SensorWithState> {
-    let mut rows = Vec::new();
-    let mut cursor = None;
-    loop {
-        let page = store
-            .list(
-                &SensorQuery::in_place(place.clone()),
-                limit,
-                cursor.as_ref(),
-            )
-            .await
-            .unwrap();
-        assert!(page.rows.len() <= limit);
-        rows.extend(page.rows);
-        cursor = page.next;
-        if cursor.is_none() {
-            return rows;
-        }
-    }
+    let query = SensorQuery::in_place(place.clone());
+    let next = async |cursor: Option<&_>| store.list(&query, limit, cursor).await.unwrap();
+    all_pages(limit, next).await
 }
 
 async fn ids<S: Store>(store: &S, parts: &[&str]) -> Vec<String> {
@@ -224,19 +210,9 @@ pub async fn all_sensors_are_listed_by_id<S: Store>(store: S) {
     let moved = store.get(&crate::sensors::sample::id("b")).await.unwrap();
     let there = sensor("b", ["Lund", "B", "1", "1"]);
     store.change(&moved, &there, at(1)).await.unwrap();
-    let (mut rows, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = store
-            .list(&SensorQuery::default(), 2, cursor.as_ref())
-            .await
-            .unwrap();
-        assert!(page.rows.len() <= 2);
-        rows.extend(page.rows);
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let query = SensorQuery::default();
+    let next = async |cursor: Option<&_>| store.list(&query, 2, cursor).await.unwrap();
+    let rows = all_pages(2, next).await;
     assert_eq!(ids(&rows), ["C", "a", "a:1", "b"]);
     assert!(rows.iter().all(|row| row.state.is_some()));
     assert_eq!(rows[3].sensor, there);
@@ -386,16 +362,9 @@ pub async fn sensors_are_filtered_by_id_type_and_connection<S: Store>(store: S) 
             .map(|n| format!("s-{n:02}"))
             .collect();
         for limit in [1, 4, 1000] {
-            let (mut found, mut cursor) = (Vec::new(), None);
-            loop {
-                let page = store.list(query, limit, cursor.as_ref()).await.unwrap();
-                assert!(page.rows.len() <= limit);
-                found.extend(page.rows.iter().map(|row| row.sensor.id.to_string()));
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
+            let next = async |cursor: Option<&_>| store.list(query, limit, cursor).await.unwrap();
+            let found = all_pages(limit, next).await;
+            let found: Vec<&str> = found.iter().map(|row| row.sensor.id.as_str()).collect();
             assert_eq!(found, expected, "{query:?} by {limit}");
         }
     }

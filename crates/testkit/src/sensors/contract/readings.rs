@@ -4,6 +4,7 @@ use antumbra_service::sensors::{Reading, SensorError, StoreError, Unit, Value};
 use antumbra_shadow::Timestamp;
 
 use super::Store;
+use crate::all_pages;
 use crate::sensors::sample::{at, id, new, registered, somewhere};
 
 fn reading(value: &str, seconds: i64) -> Reading {
@@ -141,21 +142,13 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
     let many: Vec<Reading> = (0..20).map(|n| reading(&n.to_string(), n)).collect();
     store.save(&sensor, &many).await.unwrap();
     for limit in [1, 3, 10, 11] {
-        let mut found = Vec::new();
-        let mut cursor = None;
-        loop {
-            let page = store
-                .between(&id("s"), at(5), at(15), limit, cursor.as_ref())
-                .await;
-            let (found_sensor, page) = page.unwrap();
+        let next = async |cursor: Option<&_>| {
+            let found = store.between(&id("s"), at(5), at(15), limit, cursor);
+            let (found_sensor, page) = found.await.unwrap();
             assert_eq!(found_sensor, sensor);
-            assert!(page.rows.len() <= limit);
-            found.extend(page.rows);
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+            page
+        };
+        let found = all_pages(limit, next).await;
         assert_eq!(found, many[5..15], "from is in, to is not; {limit} a page");
     }
     let (_, page) = store
@@ -191,18 +184,13 @@ pub async fn the_latest_readings_are_paged_newest_first<S: Store>(store: S) {
     }
     let newest_first: Vec<Reading> = many.into_iter().rev().collect();
     for limit in [1, 3, 19, 20, 21] {
-        let (mut found, mut cursor) = (Vec::new(), None);
-        loop {
-            let page = store.latest_page(&id("s"), limit, cursor.as_ref()).await;
-            let (found_sensor, page) = page.unwrap();
+        let next = async |cursor: Option<&_>| {
+            let found = store.latest_page(&id("s"), limit, cursor).await;
+            let (found_sensor, page) = found.unwrap();
             assert_eq!(found_sensor, sensor);
-            assert!(page.rows.len() <= limit);
-            found.extend(page.rows);
-            cursor = page.next;
-            if cursor.is_none() {
-                break;
-            }
-        }
+            page
+        };
+        let found = all_pages(limit, next).await;
         assert_eq!(found, newest_first, "{limit} a page");
     }
     let (_, page) = store.latest_page(&id("s"), 1, None).await.unwrap();

@@ -177,7 +177,7 @@ impl Tests {
         }
     }
 
-    /// Calls `found` with the condition of every test that the value passes, once per test.
+    /// Calls `then` with the condition of every test that the value passes, once per test.
     pub(crate) fn each(&self, value: &Scalar<'_>, lower: &mut String, mut then: impl FnMut(u32)) {
         let mut found = |number: u32| {
             let entry = &self.entries[number as usize];
