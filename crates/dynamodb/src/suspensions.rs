@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::notifications::suspension::{
     FAILURE_WINDOW, SpilledKey, Suspension, SuspensionState, Suspensions,
 };
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ItemKind;
+use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use serde::{Deserialize, Serialize};
 
@@ -95,109 +95,88 @@ fn suspension(item: Item) -> Result<Suspension, StoreError> {
     })
 }
 
+#[async_trait]
 impl Suspensions for DynamoDbSuspensions {
-    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
-        Box::pin(async move {
-            let query = Query::new("#PK = :partition")
-                .consistent()
-                .value(":partition", text(ItemKind::Suspension.partition("")));
-            let items = self.table.query_all(query).await?.into_iter();
-            items.map(suspension).collect()
-        })
+    async fn all(&self) -> Result<Vec<Suspension>, StoreError> {
+        let query = Query::new("#PK = :partition")
+            .consistent()
+            .value(":partition", text(ItemKind::Suspension.partition("")));
+        let items = self.table.query_all(query).await?.into_iter();
+        items.map(suspension).collect()
     }
 
-    fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move {
-            let expires = record.failed_at.after(FAILURE_WINDOW + SPARE);
-            let failing = record.state == SuspensionState::Failing;
-            let item = Record {
-                registration: record.registration.clone(),
-                state: record.state,
-                failures: record.failures,
-                failed_at: EpochMilliseconds(record.failed_at),
-                version: record.version.next().0,
-                ttl: failing.then(|| seconds(expires)),
-            };
-            let put = Write::put(self.table.item(&record_key(&record.registration), &item)?);
-            self.apply(conditional(put, record.version)).await
-        })
+    async fn save(&self, record: &Suspension) -> Result<bool, StoreError> {
+        let expires = record.failed_at.after(FAILURE_WINDOW + SPARE);
+        let failing = record.state == SuspensionState::Failing;
+        let item = Record {
+            registration: record.registration.clone(),
+            state: record.state,
+            failures: record.failures,
+            failed_at: EpochMilliseconds(record.failed_at),
+            version: record.version.next().0,
+            ttl: failing.then(|| seconds(expires)),
+        };
+        let put = Write::put(self.table.item(&record_key(&record.registration), &item)?);
+        self.apply(conditional(put, record.version)).await
     }
 
-    fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn remove(&self, record: &Suspension) -> Result<bool, StoreError> {
         let delete = Write::delete(record_key(&record.registration));
-        Box::pin(self.apply(conditional(delete, record.version)))
+        self.apply(conditional(delete, record.version)).await
     }
 
-    fn touch<'a>(&'a self, registration: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn touch(&self, registration: &str) -> Result<bool, StoreError> {
         let update = Write::update(record_key(registration), "SET #version = #version + :one")
             .condition("attribute_exists(#PK)")
             .value(":one", number(1));
-        Box::pin(self.apply(update))
+        self.apply(update).await
     }
 
-    fn mark<'a>(
-        &'a self,
-        keys: &'a [(SpilledKey, String)],
+    async fn mark(
+        &self,
+        keys: &[(SpilledKey, String)],
         until: Timestamp,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let ttl = seconds(until);
-            let put = |(key, last): &(SpilledKey, String)| {
-                let last = last.clone();
-                let item = self.table.item(&mark_key(key), &Mark { last, ttl })?;
-                Ok(Write::put(item))
-            };
-            let puts = keys.iter().map(put).collect::<Result<_, StoreError>>()?;
-            self.table.write_many(puts).await.into_iter().collect()
-        })
+    ) -> Result<(), StoreError> {
+        let ttl = seconds(until);
+        let put = |(key, last): &(SpilledKey, String)| {
+            let last = last.clone();
+            let item = self.table.item(&mark_key(key), &Mark { last, ttl })?;
+            Ok(Write::put(item))
+        };
+        let puts = keys.iter().map(put).collect::<Result<_, StoreError>>()?;
+        self.table.write_many(puts).await.into_iter().collect()
     }
 
-    fn marked<'a>(
-        &'a self,
-        keys: &'a [SpilledKey],
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
-        Box::pin(async move {
-            let wanted = keys.iter().map(mark_key).collect();
-            let found = self.table.get_many(wanted, BatchRead::CONSISTENT).await?;
-            // An expired item may still be stored for days.
-            let now = seconds(now);
-            let is_valid = |item: &Item| read_number::<i64>(item, "ttl").is_ok_and(|ttl| ttl > now);
-            let marked = |key| found.get(&mark_key(key)).is_some_and(is_valid);
-            Ok(keys.iter().map(marked).collect())
-        })
+    async fn marked(&self, keys: &[SpilledKey], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let wanted = keys.iter().map(mark_key).collect();
+        let found = self.table.get_many(wanted, BatchRead::CONSISTENT).await?;
+        // An expired item may still be stored for days.
+        let now = seconds(now);
+        let is_valid = |item: &Item| read_number::<i64>(item, "ttl").is_ok_and(|ttl| ttl > now);
+        let marked = |key| found.get(&mark_key(key)).is_some_and(is_valid);
+        Ok(keys.iter().map(marked).collect())
     }
 
-    fn clear<'a>(
-        &'a self,
-        key: &'a SpilledKey,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    async fn clear(&self, key: &SpilledKey, id: &str) -> Result<(), StoreError> {
         let delete = Write::delete(mark_key(key))
             .condition("#last = :id")
             .value(":id", text(id));
-        Box::pin(async move { self.apply(delete).await.map(drop) })
+        self.apply(delete).await.map(drop)
     }
 
-    fn is_drained<'a>(
-        &'a self,
-        registration: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn is_drained(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError> {
         let partition = ItemKind::SpilledKey.partition(registration);
         let mut query = Query::new("#PK = :partition")
             .consistent()
             .filter("#ttl > :now")
             .value(":partition", text(partition))
             .value(":now", epoch_seconds(now));
-        Box::pin(async move {
-            loop {
-                let found = self.table.query(query.clone()).await?;
-                query.start = found.last;
-                if !found.items.is_empty() || query.start.is_none() {
-                    return Ok(found.items.is_empty());
-                }
+        loop {
+            let found = self.table.query(query.clone()).await?;
+            query.start = found.last;
+            if !found.items.is_empty() || query.start.is_none() {
+                return Ok(found.items.is_empty());
             }
-        })
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The interface between a function and its caller: the Lambda runtime, the local stack or the simulation.
 
-use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use bytes::Bytes;
 use lambda_runtime::Diagnostic;
 use serde::Serialize;
@@ -35,9 +35,10 @@ pub struct HandlerError {
 }
 
 /// A function after its wiring: `build` of each function crate returns one.
+#[async_trait]
 pub trait Handler: Send + Sync {
     /// Handles one invocation and stops before its deadline.
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>>;
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError>;
 }
 
 impl Response {

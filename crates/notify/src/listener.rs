@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
-use antumbra_service::notifications::{BoxFuture, Channel, Message, dispatch, dispatch_with};
+use antumbra_service::notifications::{Channel, Message, dispatch, dispatch_with};
 use antumbra_service::shadows::{Read, ReadConsistency, ShadowStore, StoreError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
+use futures_util::future::BoxFuture;
 
 use crate::deliveries::add_deliveries;
 use crate::plan::{Buffers, Plan};

@@ -8,7 +8,7 @@ mod dispatch;
 mod schedule;
 pub mod suspension;
 
-pub use channel::{BoxFuture, Channel, ChannelLimits, Message, SendError, attribute_bytes};
+pub use channel::{Channel, ChannelLimits, Message, SendError, attribute_bytes};
 pub use dispatch::{
     DispatchSummary, Envelope, RejectedMessage, SendFailure, dispatch, dispatch_one, dispatch_with,
 };

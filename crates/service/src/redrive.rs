@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use serde::Deserialize;
 
-use crate::notifications::BoxFuture;
 use crate::store::{ErrorClass, SendFuture};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,19 +112,17 @@ impl RecordRange {
 }
 
 /// Reads discarded records again, as long as the stream retains them.
+#[async_trait]
 pub trait RecordSource: Send + Sync {
     /// Returns the records in order as Lambda events in JSON, or the reason why some are missing.
-    fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>>;
+    async fn events(&self, range: &RecordRange) -> Result<Vec<Vec<u8>>, String>;
 }
 
 /// Makes updates of shadows that were published over MQTT.
+#[async_trait]
 pub trait UpdateHandler: Send + Sync {
     /// Makes the update in the event of a rule, by the time of the event.
-    fn update<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<(), String>>;
+    async fn update(&self, event: &[u8], deadline: Timestamp) -> Result<(), String>;
 }
 
 #[cfg(test)]

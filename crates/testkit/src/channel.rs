@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
+use async_trait::async_trait;
 use serde_json::Value;
 
 /// Result of sending one message.
@@ -162,33 +163,32 @@ impl RecordingChannel {
     }
 }
 
+#[async_trait]
 impl Channel for RecordingChannel {
     fn limits(&self) -> ChannelLimits {
         self.state().limits
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        Box::pin(async move {
-            let (delay, replies) = {
-                let mut state = self.state();
-                assert_within(messages, state.limits);
-                state.calls.push(messages.to_vec());
-                let replies: Vec<SendReply> = messages.iter().map(&mut state.script).collect();
-                for (message, reply) in messages.iter().zip(&replies) {
-                    if matches!(reply, SendReply::Accept | SendReply::LoseResponse) {
-                        state.accepted.push(message.clone());
-                    }
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
+        let (delay, replies) = {
+            let mut state = self.state();
+            assert_within(messages, state.limits);
+            state.calls.push(messages.to_vec());
+            let replies: Vec<SendReply> = messages.iter().map(&mut state.script).collect();
+            for (message, reply) in messages.iter().zip(&replies) {
+                if matches!(reply, SendReply::Accept | SendReply::LoseResponse) {
+                    state.accepted.push(message.clone());
                 }
-                (state.delay, replies)
-            };
-            if replies.contains(&SendReply::Hang) {
-                std::future::pending::<()>().await;
             }
-            if delay > Duration::ZERO {
-                tokio::time::sleep(delay).await;
-            }
-            replies.into_iter().filter_map(result).collect()
-        })
+            (state.delay, replies)
+        };
+        if replies.contains(&SendReply::Hang) {
+            std::future::pending::<()>().await;
+        }
+        if delay > Duration::ZERO {
+            tokio::time::sleep(delay).await;
+        }
+        replies.into_iter().filter_map(result).collect()
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::notifications::suspension::{
     SpilledKey, Suspension, SuspensionState, Suspensions,
 };
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
 #[derive(Debug, Default)]
 pub struct MemorySuspensions(Mutex<State>);
@@ -59,12 +60,14 @@ impl MemorySuspensions {
     }
 }
 
+#[async_trait]
 impl Suspensions for MemorySuspensions {
-    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>> {
+    async fn all(&self) -> Result<Vec<Suspension>, StoreError> {
         self.call(|state| state.records.values().cloned().collect())
+            .await
     }
 
-    fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn save(&self, record: &Suspension) -> Result<bool, StoreError> {
         self.call(|state| {
             let stored = state.records.get(&record.registration);
             let applies = stored.map_or(Version::NONE, |stored| stored.version) == record.version;
@@ -75,9 +78,10 @@ impl Suspensions for MemorySuspensions {
             }
             applies
         })
+        .await
     }
 
-    fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn remove(&self, record: &Suspension) -> Result<bool, StoreError> {
         self.call(|state| {
             let stored = state.records.get(&record.registration);
             let applies = stored.is_some_and(|stored| stored.version == record.version);
@@ -86,9 +90,10 @@ impl Suspensions for MemorySuspensions {
             }
             applies
         })
+        .await
     }
 
-    fn touch<'a>(&'a self, registration: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn touch(&self, registration: &str) -> Result<bool, StoreError> {
         self.call(|state| match state.records.get_mut(registration) {
             Some(record) => {
                 record.version = record.version.next();
@@ -96,52 +101,45 @@ impl Suspensions for MemorySuspensions {
             }
             None => false,
         })
+        .await
     }
 
-    fn mark<'a>(
-        &'a self,
-        keys: &'a [(SpilledKey, String)],
+    async fn mark(
+        &self,
+        keys: &[(SpilledKey, String)],
         until: Timestamp,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    ) -> Result<(), StoreError> {
         self.call(|state| {
             for (key, id) in keys {
                 state.marks.insert(key.clone(), (id.clone(), until));
             }
         })
+        .await
     }
 
-    fn marked<'a>(
-        &'a self,
-        keys: &'a [SpilledKey],
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<bool>, StoreError>> {
+    async fn marked(&self, keys: &[SpilledKey], now: Timestamp) -> Result<Vec<bool>, StoreError> {
         self.call(|state| {
             let marked = |key| state.marks.get(key).is_some_and(|(_, until)| *until > now);
             keys.iter().map(marked).collect()
         })
+        .await
     }
 
-    fn clear<'a>(
-        &'a self,
-        key: &'a SpilledKey,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    async fn clear(&self, key: &SpilledKey, id: &str) -> Result<(), StoreError> {
         self.call(|state| {
             if state.marks.get(key).is_some_and(|(last, _)| last == id) {
                 state.marks.remove(key);
             }
         })
+        .await
     }
 
-    fn is_drained<'a>(
-        &'a self,
-        registration: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    async fn is_drained(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.call(|state| {
             let mut marks = state.marks.iter();
             !marks.any(|(key, (_, until))| key.registration == registration && *until > now)
         })
+        .await
     }
 }
 

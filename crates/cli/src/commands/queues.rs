@@ -14,10 +14,10 @@ use antumbra_publish::{
     AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsFailedQueue,
 };
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::redrive::UpdateHandler;
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::ShadowRequests;
+use async_trait::async_trait;
 use clap::{Args, Subcommand};
 
 use crate::commands::registrations::Directory;
@@ -218,20 +218,15 @@ impl RedriveArguments {
 /// The function that makes updates, called in this process.
 struct Updates(ShadowRequests<DynamoDbShadows>);
 
+#[async_trait]
 impl UpdateHandler for Updates {
-    fn update<'a>(
-        &'a self,
-        event: &'a [u8],
-        deadline: Timestamp,
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move {
-            let done = self.0.respond(event, deadline).await;
-            let done = done.map_err(|error| error.to_string())?;
-            match done.code {
-                None => Ok(()),
-                Some(code) => Err(format!("the update was rejected with code {code}")),
-            }
-        })
+    async fn update(&self, event: &[u8], deadline: Timestamp) -> Result<(), String> {
+        let done = self.0.respond(event, deadline).await;
+        let done = done.map_err(|error| error.to_string())?;
+        match done.code {
+            None => Ok(()),
+            Some(code) => Err(format!("the update was rejected with code {code}")),
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientStore as _, Link, LinkStore, LinkedClient, LinkedClients,
     Mode,
 };
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::SensorId;
 use antumbra_service::sensors::reading_time::from_milliseconds;
@@ -19,6 +18,7 @@ use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ItemKind;
 use antumbra_wire::items::attributes::TTL;
+use async_trait::async_trait;
 
 use super::DynamoDbClients;
 use super::item::{client_id, client_key, decode_link, link_key, mirror_key};
@@ -102,29 +102,25 @@ impl LinkStore for DynamoDbClients {
     }
 }
 
+#[async_trait]
 impl LinkedClients for DynamoDbClients {
-    fn linked<'a>(
-        &'a self,
-        sensor: &'a SensorId,
-    ) -> BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>> {
-        Box::pin(async move {
-            let both = links(ItemKind::Link, sensor.as_str());
-            let both = both.value(":links", text(LINKS_AND_REMOVED));
-            let mut clients: BTreeMap<ClientId, LinkedClient> = BTreeMap::new();
-            for item in self.table.query_all(both).await? {
-                let linked = match decode_removed(&self.table, &item)? {
-                    Some(removed) => removed,
-                    None => decode_link(item).map(|link| LinkedClient {
-                        client: link.client,
-                        mode: link.mode,
-                        removed: None,
-                    })?,
-                };
-                // Links sort before removed ones. One that was made again is a link.
-                clients.entry(linked.client.clone()).or_insert(linked);
-            }
-            Ok(clients.into_values().collect())
-        })
+    async fn linked(&self, sensor: &SensorId) -> Result<Vec<LinkedClient>, StoreError> {
+        let both = links(ItemKind::Link, sensor.as_str());
+        let both = both.value(":links", text(LINKS_AND_REMOVED));
+        let mut clients: BTreeMap<ClientId, LinkedClient> = BTreeMap::new();
+        for item in self.table.query_all(both).await? {
+            let linked = match decode_removed(&self.table, &item)? {
+                Some(removed) => removed,
+                None => decode_link(item).map(|link| LinkedClient {
+                    client: link.client,
+                    mode: link.mode,
+                    removed: None,
+                })?,
+            };
+            // Links sort before removed ones. One that was made again is a link.
+            clients.entry(linked.client.clone()).or_insert(linked);
+        }
+        Ok(clients.into_values().collect())
     }
 }
 

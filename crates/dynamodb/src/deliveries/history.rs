@@ -5,11 +5,11 @@ use antumbra_service::deliveries::{
     Delivery, DeliveryId, DeliveryMessage, DeliveryRecord, HeldDelivery, History, HistoryQuery,
     NewDeliveries, Status, Subject, Waiting,
 };
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
+use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
@@ -115,40 +115,33 @@ impl History for DynamoDbDeliveries {
     }
 }
 
+#[async_trait]
 impl NewDeliveries for DynamoDbDeliveries {
-    fn add<'a>(
-        &'a self,
-        delivery: &'a Delivery,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let mut item = new_item(delivery, now)?;
-            item.extend(self.table.attributes(&key(&delivery.id)));
-            let put = Write::put(item).condition("attribute_not_exists(#PK)");
-            self.table.write(put).await.map(drop)
-        })
+    async fn add(&self, delivery: &Delivery, now: Timestamp) -> Result<(), StoreError> {
+        let mut item = new_item(delivery, now)?;
+        item.extend(self.table.attributes(&key(&delivery.id)));
+        let put = Write::put(item).condition("attribute_not_exists(#PK)");
+        self.table.write(put).await.map(drop)
     }
 
-    fn add_due<'a>(
-        &'a self,
-        delivery: &'a Delivery,
+    async fn add_due(
+        &self,
+        delivery: &Delivery,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<DeliveryMessage, StoreError>> {
-        Box::pin(async move {
-            let message = DeliveryMessage {
-                queued: 1,
-                ..DeliveryMessage::first(delivery)
-            };
-            let mut item = new_item(delivery, now)?;
-            item.extend(self.table.attributes(&key(&delivery.id)));
-            item.insert("waiting".to_owned(), text(Waiting::Due.as_str()));
-            item.insert("notBefore".to_owned(), epoch_milliseconds(now));
-            item.insert("queued".to_owned(), number(message.queued));
-            let due = self.table.attributes(&due_key(&delivery.id, now));
-            let writes = vec![Write::put(item), Write::put(due)];
-            self.table.transact(writes).await?;
-            Ok(message)
-        })
+    ) -> Result<DeliveryMessage, StoreError> {
+        let message = DeliveryMessage {
+            queued: 1,
+            ..DeliveryMessage::first(delivery)
+        };
+        let mut item = new_item(delivery, now)?;
+        item.extend(self.table.attributes(&key(&delivery.id)));
+        item.insert("waiting".to_owned(), text(Waiting::Due.as_str()));
+        item.insert("notBefore".to_owned(), epoch_milliseconds(now));
+        item.insert("queued".to_owned(), number(message.queued));
+        let due = self.table.attributes(&due_key(&delivery.id, now));
+        let writes = vec![Write::put(item), Write::put(due)];
+        self.table.transact(writes).await?;
+        Ok(message)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The failure message of an event source has a shard and two positions in it. The stream keeps the records for a day.
 
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::redrive::{RecordRange, RecordSource};
+use async_trait::async_trait;
 
 use super::{Client, Position, Record, StreamError, TableStream, event, sequence_number};
 
@@ -16,17 +16,16 @@ const MAX_EMPTY_PAGES: usize = 20;
 #[derive(Debug, Clone)]
 pub struct StreamRecords(pub Client);
 
+#[async_trait]
 impl RecordSource for StreamRecords {
-    fn events<'a>(&'a self, range: &'a RecordRange) -> BoxFuture<'a, Result<Vec<Vec<u8>>, String>> {
-        Box::pin(async move {
-            let records = records(range, &self.0).await;
-            let records = records.map_err(|error| error.to_string())?;
-            let events = records.chunks(BATCH_RECORDS).map(|batch| {
-                let event = event::invocation(&range.stream_arn, batch);
-                event.map_err(|error| format!("cannot write a record as JSON: {error}"))
-            });
-            events.collect()
-        })
+    async fn events(&self, range: &RecordRange) -> Result<Vec<Vec<u8>>, String> {
+        let records = records(range, &self.0).await;
+        let records = records.map_err(|error| error.to_string())?;
+        let events = records.chunks(BATCH_RECORDS).map(|batch| {
+            let event = event::invocation(&range.stream_arn, batch);
+            event.map_err(|error| format!("cannot write a record as JSON: {error}"))
+        });
+        events.collect()
     }
 }
 

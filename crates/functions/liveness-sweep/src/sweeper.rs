@@ -12,10 +12,11 @@ use antumbra_service::deliveries::{DueSummary, Queues, queue_due};
 use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
 };
-use antumbra_service::notifications::{BoxFuture, Channel};
+use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::{LivenessIndex, MARKER, PurgeQueue, purge_due};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 /// Time kept back for the response.
@@ -146,37 +147,36 @@ impl<L: PurgeQueue, P> Sweeper<L, P> {
     }
 }
 
+#[async_trait]
 impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P> {
     /// Sweeps, then purges; queues due deliveries meanwhile. The metric `duration` is that of the sweep alone.
     /// The event is not read.
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let start = self.clock.now();
-            let sensors = async {
-                let swept = self.sweep(invocation.deadline).await;
-                let duration = time_left(start, self.clock.now());
-                self.purge(invocation.deadline).await;
-                (swept, duration)
-            };
-            let deliveries = async {
-                let deadline = RESPONSE.deadline(invocation.deadline, start);
-                match &self.deliveries {
-                    Some(DueQueue {
-                        clients,
-                        store,
-                        queues,
-                    }) => queue_due(clients, store, queues, &*self.clock, deadline).await,
-                    None => DueSummary::default(),
-                }
-            };
-            let ((swept, duration), due) = tokio::join!(sensors, deliveries);
-            let report = swept.map_err(|error| HandlerError::new("SweepError", error))?;
-            let mut metrics = report.metrics(duration);
-            metrics.push(Metric::count("deliveriesQueued", due.queued));
-            metrics.push(Metric::count("deliveriesReleased", due.released));
-            metrics.push(Metric::count("deliveriesFailed", due.failed));
-            Response::json(&report, metrics)
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let start = self.clock.now();
+        let sensors = async {
+            let swept = self.sweep(invocation.deadline).await;
+            let duration = time_left(start, self.clock.now());
+            self.purge(invocation.deadline).await;
+            (swept, duration)
+        };
+        let deliveries = async {
+            let deadline = RESPONSE.deadline(invocation.deadline, start);
+            match &self.deliveries {
+                Some(DueQueue {
+                    clients,
+                    store,
+                    queues,
+                }) => queue_due(clients, store, queues, &*self.clock, deadline).await,
+                None => DueSummary::default(),
+            }
+        };
+        let ((swept, duration), due) = tokio::join!(sensors, deliveries);
+        let report = swept.map_err(|error| HandlerError::new("SweepError", error))?;
+        let mut metrics = report.metrics(duration);
+        metrics.push(Metric::count("deliveriesQueued", due.queued));
+        metrics.push(Metric::count("deliveriesReleased", due.released));
+        metrics.push(Metric::count("deliveriesFailed", due.failed));
+        Response::json(&report, metrics)
     }
 }
 

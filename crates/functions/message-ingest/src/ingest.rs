@@ -14,11 +14,11 @@ use antumbra_service::inbox::{
     HourlySourceTracker, InboxMessage, IncomingMessage, MessageParser, MessageWriter,
     RejectionCode, SourceTracker, StoreMessageError, Stored,
 };
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
+use async_trait::async_trait;
 
 /// Groups that are stored side by side.
 const CONCURRENCY: usize = 16;
@@ -199,12 +199,11 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
     }
 }
 
+#[async_trait]
 impl<S: MessageWriter, T: SourceTracker> Handler for Ingest<S, T> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let summary = self.process_batch(&invocation.event, invocation.deadline);
-            summary.await.map_err(HandlerError::event)?.response()
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let summary = self.process_batch(&invocation.event, invocation.deadline);
+        summary.await.map_err(HandlerError::event)?.response()
     }
 }
 

@@ -6,7 +6,7 @@ use antumbra_lambda_kit::metrics::Metric;
 use antumbra_lambda_kit::respond::{Responder, unpublished};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{BoxFuture, Channel, SendFailure};
+use antumbra_service::notifications::{Channel, SendFailure};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::inbox_request::{
@@ -15,6 +15,7 @@ use antumbra_wire::inbox_request::{
 use antumbra_wire::inbox_response::InboxErrorResponse;
 use antumbra_wire::limits::REQUEST_BYTES;
 use antumbra_wire::rules::Operation;
+use async_trait::async_trait;
 
 use crate::config::RequestsConfig;
 use crate::operations::{InboxFunction, RequestContext};
@@ -191,17 +192,16 @@ impl<F: InboxFunction> InboxRequests<F> {
     }
 }
 
+#[async_trait]
 impl<F: InboxFunction> Handler for InboxRequests<F> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let Invocation {
-                event,
-                deadline,
-                request_id,
-            } = invocation;
-            let summary = self.respond(&event, &request_id, deadline).await?;
-            Ok(Response::empty(summary.metrics()))
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let Invocation {
+            event,
+            deadline,
+            request_id,
+        } = invocation;
+        let summary = self.respond(&event, &request_id, deadline).await?;
+        Ok(Response::empty(summary.metrics()))
     }
 }
 

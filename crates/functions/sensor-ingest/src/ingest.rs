@@ -11,12 +11,12 @@ use antumbra_lambda_kit::batch::{
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::liveness::IngestProgress;
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_service::sensors::{
     OwnedReading, Recorded, SensorStore, Signal, StateStore, StoreError,
 };
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 
 use crate::arrival::{self, EventError, IncomingSignal, IncomingSignals};
 use crate::plan::{self, Task};
@@ -283,12 +283,11 @@ impl<S: StateStore, P: IngestProgress, R: SensorStore> Ingest<S, P, R> {
     }
 }
 
+#[async_trait]
 impl<S: StateStore, P: IngestProgress, R: SensorStore> Handler for Ingest<S, P, R> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let summary = self.process_batch(&invocation.event, invocation.deadline);
-            summary.await.map_err(HandlerError::event)?.response()
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let summary = self.process_batch(&invocation.event, invocation.deadline);
+        summary.await.map_err(HandlerError::event)?.response()
     }
 }
 

@@ -7,13 +7,14 @@ use antumbra_lambda_kit::metrics::Metric;
 use antumbra_lambda_kit::respond::{Responder, unpublished};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::{BoxFuture, Channel};
+use antumbra_service::notifications::Channel;
 use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
 use antumbra_shadow::{Arrays, Timestamp};
 use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::shadow_mqtt::{
     Operation, Rejection, Request, Requested, ShadowTopic, read, rejected,
 };
+use async_trait::async_trait;
 
 use crate::config::{Config, Order};
 use crate::serve::{RequestContext, serve};
@@ -164,11 +165,10 @@ impl<P: ShadowStore> ShadowRequests<P> {
     }
 }
 
+#[async_trait]
 impl<P: ShadowStore> Handler for ShadowRequests<P> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let summary = self.respond(&invocation.event, invocation.deadline).await?;
-            Ok(Response::empty(summary.metrics()))
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let summary = self.respond(&invocation.event, invocation.deadline).await?;
+        Ok(Response::empty(summary.metrics()))
     }
 }

@@ -14,10 +14,10 @@ use antumbra_notify::{BatchSummary, Listener, RouteError, Spill, SpillSummary, f
 use antumbra_publish::{AwsChannelFactory, ChannelOptions, DeliveryQueues};
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::BoxFuture;
 use antumbra_wire::events::sqs;
 use antumbra_wire::items::FilteredOut;
 use antumbra_wire::stream::event_source;
+use async_trait::async_trait;
 use aws_types::SdkConfig;
 
 pub use config::Config;
@@ -85,21 +85,20 @@ pub fn build(
     Ok(StreamListener(listener))
 }
 
+#[async_trait]
 impl Handler for StreamListener {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let (event, deadline) = (&invocation.event, invocation.deadline);
-            if event_source(event).as_deref() == Some(sqs::SOURCE) {
-                let messages = sqs::read(event).map_err(HandlerError::event)?;
-                let summary = self.0.handle_spilled(&messages, deadline).await;
-                let failures = batch_item_failures(&summary.failed);
-                return Response::json(&failures, spill_metrics(&summary));
-            }
-            let summary = self.0.handle(event, deadline).await;
-            let summary = summary.map_err(HandlerError::event)?;
-            let failures = batch_item_failures(&summary.resume_at);
-            Response::json(&failures, metrics(&summary))
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let (event, deadline) = (&invocation.event, invocation.deadline);
+        if event_source(event).as_deref() == Some(sqs::SOURCE) {
+            let messages = sqs::read(event).map_err(HandlerError::event)?;
+            let summary = self.0.handle_spilled(&messages, deadline).await;
+            let failures = batch_item_failures(&summary.failed);
+            return Response::json(&failures, spill_metrics(&summary));
+        }
+        let summary = self.0.handle(event, deadline).await;
+        let summary = summary.map_err(HandlerError::event)?;
+        let failures = batch_item_failures(&summary.resume_at);
+        Response::json(&failures, metrics(&summary))
     }
 }
 

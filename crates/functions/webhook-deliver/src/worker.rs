@@ -8,10 +8,10 @@ use antumbra_service::clock::time_left;
 use antumbra_service::deliveries::{
     Deliver, DeliveryMessage, DeliveryStore, MessageDisposition, MessageVisibility, Sender, Status,
 };
-use antumbra_service::notifications::BoxFuture;
 use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
+use async_trait::async_trait;
 
 /// Minimum time left to begin an attempt: the sender's timeout and the recording. An attempt that Lambda
 /// interrupts counts, but its result is not known.
@@ -154,11 +154,10 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
     }
 }
 
+#[async_trait]
 impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Handler for Worker<L, S, V> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-        Box::pin(async move {
-            let summary = self.process_batch(&invocation.event, invocation.deadline);
-            summary.await.map_err(HandlerError::event)?.response()
-        })
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
+        let summary = self.process_batch(&invocation.event, invocation.deadline);
+        summary.await.map_err(HandlerError::event)?.response()
     }
 }

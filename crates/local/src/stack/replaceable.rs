@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
-use antumbra_service::notifications::BoxFuture;
+use async_trait::async_trait;
 
 /// Hands each invocation to the handler that is in place when it starts, and replaces it for later ones. Clones share
 /// the handler.
@@ -30,10 +30,11 @@ impl<H> Clone for Replaceable<H> {
     }
 }
 
+#[async_trait]
 impl<H: Handler> Handler for Replaceable<H> {
-    fn handle(&self, invocation: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
+    async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
         let current = self.current();
-        Box::pin(async move { current.handle(invocation).await })
+        current.handle(invocation).await
     }
 }
 
@@ -47,12 +48,11 @@ mod tests {
     /// Responds with its number, after it is released.
     struct Numbered(u32, Arc<Notify>);
 
+    #[async_trait]
     impl Handler for Numbered {
-        fn handle(&self, _: Invocation) -> BoxFuture<'_, Result<Response, HandlerError>> {
-            Box::pin(async {
-                self.1.notified().await;
-                Response::json(&self.0, Vec::new())
-            })
+        async fn handle(&self, _: Invocation) -> Result<Response, HandlerError> {
+            self.1.notified().await;
+            Response::json(&self.0, Vec::new())
         }
     }
 

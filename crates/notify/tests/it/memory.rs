@@ -5,9 +5,10 @@ use std::sync::Arc;
 use antumbra_notify::{ChannelFactory, Listener, explain};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::Clock as _;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Model;
 use antumbra_testkit::SQS_LIMITS;
+use async_trait::async_trait;
 use serde_json::json;
 
 use crate::channels::{TIME, clock, registrations};
@@ -24,6 +25,7 @@ struct Sink {
     accepts: bool,
 }
 
+#[async_trait]
 impl Channel for Sink {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -32,13 +34,13 @@ impl Channel for Sink {
         }
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
         let reply = |_: &Message| match self.accepts {
             true => Ok(()),
             false => Err(SendError::Permanent("no".to_owned())),
         };
         let replies = messages.iter().map(reply).collect();
-        Box::pin(async { replies })
+        replies
     }
 }
 

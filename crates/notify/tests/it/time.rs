@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use antumbra_notify::Listener;
 use antumbra_service::clock::Clock;
-use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_testkit::SendReply;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

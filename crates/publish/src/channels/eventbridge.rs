@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use antumbra_registration::Arn;
 use antumbra_registration::target::EventBridge;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message};
+use async_trait::async_trait;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
@@ -56,7 +57,31 @@ impl EventBridgeChannel {
         EventBridgeChannel { bytes, ..self }
     }
 
-    async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
+    fn entry(&self, message: &Message) -> Result<PutEventsRequestEntry, String> {
+        batch::check_size(message, self.limits())?;
+        let detail_type = message.detail_type.as_deref();
+        let detail_type = detail_type.filter(|text| !text.is_empty());
+        let detail_type = detail_type.ok_or("the message has no detail type")?;
+        Ok(PutEventsRequestEntry::builder()
+            .source(SOURCE)
+            .detail_type(detail_type)
+            .detail(&message.body)
+            .event_bus_name(&self.bus)
+            .build())
+    }
+}
+
+#[async_trait]
+impl Channel for EventBridgeChannel {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: BATCH_COUNT,
+            batch_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
+            message_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
+        }
+    }
+
+    async fn send(&self, messages: &[Message]) -> Vec<Sent> {
         let mut batch = Batch::new(&self.label, messages);
         let entries = batch.entries(|id, message| Ok((id, self.entry(message)?)));
         if entries.is_empty() {
@@ -79,32 +104,5 @@ impl EventBridgeChannel {
             batch.settle(id, sent);
         }
         batch.results()
-    }
-
-    fn entry(&self, message: &Message) -> Result<PutEventsRequestEntry, String> {
-        batch::check_size(message, self.limits())?;
-        let detail_type = message.detail_type.as_deref();
-        let detail_type = detail_type.filter(|text| !text.is_empty());
-        let detail_type = detail_type.ok_or("the message has no detail type")?;
-        Ok(PutEventsRequestEntry::builder()
-            .source(SOURCE)
-            .detail_type(detail_type)
-            .detail(&message.body)
-            .event_bus_name(&self.bus)
-            .build())
-    }
-}
-
-impl Channel for EventBridgeChannel {
-    fn limits(&self) -> ChannelLimits {
-        ChannelLimits {
-            batch_count: BATCH_COUNT,
-            batch_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
-            message_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
-        }
-    }
-
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(self.send_batch(messages))
     }
 }

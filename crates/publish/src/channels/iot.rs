@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use antumbra_registration::target::Mqtt;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message};
 use antumbra_wire::topic_prefix::TopicPrefix;
+use async_trait::async_trait;
 use aws_sdk_iotdataplane::Client;
 use aws_sdk_iotdataplane::primitives::Blob;
 use aws_types::SdkConfig;
@@ -83,6 +84,7 @@ impl IotChannel {
     }
 }
 
+#[async_trait]
 impl Channel for IotChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -96,13 +98,11 @@ impl Channel for IotChannel {
         CONCURRENT_CALLS
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(async move {
-            let mut results = Vec::with_capacity(messages.len());
-            for message in messages {
-                results.push(self.publish(message).await);
-            }
-            results
-        })
+    async fn send(&self, messages: &[Message]) -> Vec<Sent> {
+        let mut results = Vec::with_capacity(messages.len());
+        for message in messages {
+            results.push(self.publish(message).await);
+        }
+        results
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use antumbra_registration::Arn;
 use antumbra_registration::target::Sns;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message};
+use async_trait::async_trait;
 use aws_sdk_sns::Client;
 use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
 
@@ -53,32 +54,6 @@ impl SnsChannel {
         SnsChannel { bytes, ..self }
     }
 
-    async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut batch = Batch::new(&self.label, messages);
-        let entries = batch.entries(|id, message| self.entry(id, message));
-        if entries.is_empty() {
-            return batch.results();
-        }
-        let call = self.client.publish_batch().topic_arn(&self.topic);
-        let response = match call
-            .set_publish_batch_request_entries(Some(entries))
-            .send()
-            .await
-        {
-            Ok(response) => response,
-            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
-        };
-        for sent in response.successful() {
-            batch.settle(sent.id().unwrap_or_default(), Ok(()));
-        }
-        for failed in response.failed() {
-            let (code, message) = (failed.code(), failed.message());
-            let error = entry_error(&self.label, code, message, failed.sender_fault());
-            batch.settle(failed.id(), Err(error));
-        }
-        batch.results()
-    }
-
     fn entry(&self, id: String, message: &Message) -> Result<PublishBatchRequestEntry, String> {
         batch::check_size(message, self.limits())?;
         let mut entry = PublishBatchRequestEntry::builder()
@@ -102,6 +77,7 @@ impl SnsChannel {
     }
 }
 
+#[async_trait]
 impl Channel for SnsChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -111,7 +87,29 @@ impl Channel for SnsChannel {
         }
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(self.send_batch(messages))
+    async fn send(&self, messages: &[Message]) -> Vec<Sent> {
+        let mut batch = Batch::new(&self.label, messages);
+        let entries = batch.entries(|id, message| self.entry(id, message));
+        if entries.is_empty() {
+            return batch.results();
+        }
+        let call = self.client.publish_batch().topic_arn(&self.topic);
+        let response = match call
+            .set_publish_batch_request_entries(Some(entries))
+            .send()
+            .await
+        {
+            Ok(response) => response,
+            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
+        };
+        for sent in response.successful() {
+            batch.settle(sent.id().unwrap_or_default(), Ok(()));
+        }
+        for failed in response.failed() {
+            let (code, message) = (failed.code(), failed.message());
+            let error = entry_error(&self.label, code, message, failed.sender_fault());
+            batch.settle(failed.id(), Err(error));
+        }
+        batch.results()
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use antumbra_registration::Queue;
 use antumbra_registration::target::Sqs;
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
+use async_trait::async_trait;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use tokio::sync::OnceCell;
@@ -85,32 +86,6 @@ impl SqsChannel {
         self.url.get_or_try_init(resolve).await.map(String::as_str)
     }
 
-    async fn send_batch(&self, messages: &[Message]) -> Vec<Sent> {
-        let mut batch = Batch::new(&self.label, messages);
-        let entries = batch.entries(|id, message| self.entry(id, message));
-        if entries.is_empty() {
-            return batch.results();
-        }
-        let url = match self.url().await {
-            Ok(url) => url,
-            Err(error) => return batch.fail(&error),
-        };
-        let call = self.client.send_message_batch().queue_url(url);
-        let response = match call.set_entries(Some(entries)).send().await {
-            Ok(response) => response,
-            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
-        };
-        for sent in response.successful() {
-            batch.settle(sent.id(), Ok(()));
-        }
-        for failed in response.failed() {
-            let (code, message) = (failed.code(), failed.message());
-            let error = entry_error(&self.label, code, message, failed.sender_fault());
-            batch.settle(failed.id(), Err(error));
-        }
-        batch.results()
-    }
-
     fn entry(&self, id: String, message: &Message) -> Result<SendMessageBatchRequestEntry, String> {
         batch::check_size(message, self.limits())?;
         let entry = SendMessageBatchRequestEntry::builder()
@@ -137,6 +112,7 @@ impl SqsChannel {
     }
 }
 
+#[async_trait]
 impl Channel for SqsChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -146,8 +122,30 @@ impl Channel for SqsChannel {
         }
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Sent>> {
-        Box::pin(self.send_batch(messages))
+    async fn send(&self, messages: &[Message]) -> Vec<Sent> {
+        let mut batch = Batch::new(&self.label, messages);
+        let entries = batch.entries(|id, message| self.entry(id, message));
+        if entries.is_empty() {
+            return batch.results();
+        }
+        let url = match self.url().await {
+            Ok(url) => url,
+            Err(error) => return batch.fail(&error),
+        };
+        let call = self.client.send_message_batch().queue_url(url);
+        let response = match call.set_entries(Some(entries)).send().await {
+            Ok(response) => response,
+            Err(error) => return batch.fail(&sdk_error(&self.label, &error)),
+        };
+        for sent in response.successful() {
+            batch.settle(sent.id(), Ok(()));
+        }
+        for failed in response.failed() {
+            let (code, message) = (failed.code(), failed.message());
+            let error = entry_error(&self.label, code, message, failed.sender_fault());
+            batch.settle(failed.id(), Err(error));
+        }
+        batch.results()
     }
 }
 

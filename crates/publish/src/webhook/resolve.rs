@@ -1,35 +1,29 @@
 //! Name resolution.
 
+use async_trait::async_trait;
 use std::io;
 use std::net::SocketAddr;
 
-use antumbra_service::notifications::BoxFuture;
-
+#[async_trait]
 pub trait Resolve: Send + Sync + 'static {
-    fn resolve<'a>(
-        &'a self,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
+#[async_trait]
 impl Resolve for SystemResolver {
-    fn resolve<'a>(
-        &'a self,
-        host: &'a str,
-        port: u16,
-    ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((host, port)).await?.collect())
     }
 }
 
 pub(super) struct Known(pub(super) Vec<SocketAddr>);
 
+#[async_trait]
 impl Resolve for Known {
-    fn resolve<'a>(&'a self, _: &'a str, _: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        Box::pin(async { Ok(self.0.clone()) })
+    async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.0.clone())
     }
 }

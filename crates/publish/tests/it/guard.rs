@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use antumbra_publish::webhook::{Allow, Guard, Resolve, WebhookSender};
 use antumbra_service::clients::{ClientId, Secret, UrlPolicy as _};
 use antumbra_service::deliveries::{DeliveryId, HttpResponse, Post, PostError, Sender as _};
-use antumbra_service::notifications::BoxFuture;
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -26,8 +26,9 @@ impl Dns {
     }
 }
 
+#[async_trait]
 impl Resolve for Dns {
-    fn resolve<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+    async fn resolve(&self, _: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let mut responses = self.0.lock().unwrap();
         let response = match responses.len() {
             1 => responses[0].clone(),
@@ -35,7 +36,7 @@ impl Resolve for Dns {
         };
         let response = response.into_iter().map(|ip| SocketAddr::new(ip, port));
         let response: Vec<_> = response.collect();
-        Box::pin(async { Ok(response) })
+        Ok(response)
     }
 }
 

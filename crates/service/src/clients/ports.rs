@@ -1,6 +1,7 @@
 //! Ports of clients and links.
 
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 
 use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient};
 use super::id::ClientId;
@@ -170,9 +171,7 @@ pub trait LinkStore: Send + Sync {
 /// Laws: every link made before the call is in the result, however many there are. So is a link that was removed, for
 /// longer than a stream keeps a record: the listener may have recorded a delivery to its client that it has yet to
 /// queue.
+#[async_trait]
 pub trait LinkedClients: Send + Sync {
-    fn linked<'a>(
-        &'a self,
-        sensor: &'a SensorId,
-    ) -> crate::notifications::BoxFuture<'a, Result<Vec<LinkedClient>, StoreError>>;
+    async fn linked(&self, sensor: &SensorId) -> Result<Vec<LinkedClient>, StoreError>;
 }

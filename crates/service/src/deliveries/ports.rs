@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 
 use super::delivery::{Attempt, Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
 use super::message::DeliveryMessage;
 use crate::clients::{Client, ClientId, Mode, Secret, Secrets};
-use crate::notifications::BoxFuture;
 use crate::paging::{Cursor, Page};
 use crate::sensors::{Generation, SensorId};
 use crate::store::{SendFuture, StoreError};
@@ -138,22 +138,19 @@ pub trait DeliveryStore: Send + Sync {
 }
 
 /// Records new deliveries.
+#[async_trait]
 pub trait NewDeliveries: Send + Sync {
     /// Records a delivery as pending. One that is recorded already is not changed. The caller queues it, and repeats
     /// both if it is interrupted in between.
-    fn add<'a>(
-        &'a self,
-        delivery: &'a Delivery,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    async fn add(&self, delivery: &Delivery, now: Timestamp) -> Result<(), StoreError>;
 
     /// Records a delivery as pending and due now, in one write. Returns the message that queues it without waiting for
     /// the schedule, which queues it otherwise.
-    fn add_due<'a>(
-        &'a self,
-        delivery: &'a Delivery,
+    async fn add_due(
+        &self,
+        delivery: &Delivery,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<DeliveryMessage, StoreError>>;
+    ) -> Result<DeliveryMessage, StoreError>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

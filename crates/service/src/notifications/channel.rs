@@ -1,9 +1,6 @@
 //! Port for sending messages.
 
-use std::future::Future;
-use std::pin::Pin;
-
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use async_trait::async_trait;
 
 /// One message, ready to be sent. A channel uses what applies to it and leaves the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,6 +67,7 @@ pub enum SendError {
 /// Laws: `send` gets at most what [`Channel::limits`] allows, makes one call to the service, and returns one
 /// result per message in the given order. A call that fails as a whole fails every message. It never retries
 /// beyond what the service's client does, and never panics on a response of the service.
+#[async_trait]
 pub trait Channel: Send + Sync {
     fn limits(&self) -> ChannelLimits;
 
@@ -78,5 +76,5 @@ pub trait Channel: Send + Sync {
         1
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>>;
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>>;
 }

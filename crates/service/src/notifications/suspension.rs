@@ -13,9 +13,9 @@
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::BoxFuture;
 use crate::store::{StoreError, Version};
 
 /// Failed invocations after which a registration is suspended.
@@ -105,43 +105,29 @@ pub struct SpilledKey {
 /// Laws: all reads are consistent. `save` and `remove` apply only to the version that was read, and `touch` only to a
 /// record that exists; they return whether they applied. Every one of them that applies changes the version. A mark
 /// that is set again names the new message; `clear` removes only the mark that names its message.
+#[async_trait]
 pub trait Suspensions: Send + Sync {
-    fn all(&self) -> BoxFuture<'_, Result<Vec<Suspension>, StoreError>>;
+    async fn all(&self) -> Result<Vec<Suspension>, StoreError>;
 
     /// Writes a record over the version it carries; version 0 must not exist.
-    fn save<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>>;
+    async fn save(&self, record: &Suspension) -> Result<bool, StoreError>;
 
-    fn remove<'a>(&'a self, record: &'a Suspension) -> BoxFuture<'a, Result<bool, StoreError>>;
+    async fn remove(&self, record: &Suspension) -> Result<bool, StoreError>;
 
     /// Changes the version of a record.
-    fn touch<'a>(&'a self, registration: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
+    async fn touch(&self, registration: &str) -> Result<bool, StoreError>;
 
     /// Marks keys, each with the id of its last message, until a time.
-    fn mark<'a>(
-        &'a self,
-        keys: &'a [(SpilledKey, String)],
-        until: Timestamp,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    async fn mark(&self, keys: &[(SpilledKey, String)], until: Timestamp)
+    -> Result<(), StoreError>;
 
-    fn marked<'a>(
-        &'a self,
-        keys: &'a [SpilledKey],
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<Vec<bool>, StoreError>>;
+    async fn marked(&self, keys: &[SpilledKey], now: Timestamp) -> Result<Vec<bool>, StoreError>;
 
     /// Clears the mark of a key if it names this message.
-    fn clear<'a>(
-        &'a self,
-        key: &'a SpilledKey,
-        id: &'a str,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    async fn clear(&self, key: &SpilledKey, id: &str) -> Result<(), StoreError>;
 
     /// Returns `true` if no key of the registration is marked.
-    fn is_drained<'a>(
-        &'a self,
-        registration: &'a str,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    async fn is_drained(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError>;
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::notifications::{
-    BoxFuture, Channel, ChannelLimits, DispatchSummary, Message, SendError, dispatch,
+    Channel, ChannelLimits, DispatchSummary, Message, SendError, dispatch,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::{RecordingChannel, SendReply};
+use async_trait::async_trait;
 
 fn channel(reply: impl FnMut(&Message) -> SendReply + Send + 'static) -> Arc<RecordingChannel> {
     let channel = RecordingChannel::with_limits(10, 1000);
@@ -134,6 +135,7 @@ impl OnePerCall {
     }
 }
 
+#[async_trait]
 impl Channel for OnePerCall {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -147,34 +149,32 @@ impl Channel for OnePerCall {
         self.concurrent_calls
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
-        Box::pin(async move {
-            let [message] = messages else {
-                panic!("{} messages in one call", messages.len());
-            };
-            let number: usize = message.id.parse().unwrap();
-            {
-                let mut in_flight = self.in_flight.lock().unwrap();
-                assert!(!in_flight.contains(&message.key), "two of one key at once");
-                in_flight.push(message.key.clone());
-                let mut most = self.most_in_flight.lock().unwrap();
-                *most = in_flight.len().max(*most);
-            }
-            // Later messages are faster, so that order is not kept by chance.
-            for _ in 0..100 - number {
-                tokio::task::yield_now().await;
-            }
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
+        let [message] = messages else {
+            panic!("{} messages in one call", messages.len());
+        };
+        let number: usize = message.id.parse().unwrap();
+        {
             let mut in_flight = self.in_flight.lock().unwrap();
-            in_flight.retain(|key| *key != message.key);
-            let mut arrived = self.arrived.lock().unwrap();
-            arrived.push((message.key.clone(), number));
-            // The first messages of five keys fail once.
-            let attempts = arrived.iter().filter(|(_, other)| *other == number).count();
-            vec![match number < 5 && attempts == 1 {
-                true => Err(SendError::Retry("throttled".to_owned())),
-                false => Ok(()),
-            }]
-        })
+            assert!(!in_flight.contains(&message.key), "two of one key at once");
+            in_flight.push(message.key.clone());
+            let mut most = self.most_in_flight.lock().unwrap();
+            *most = in_flight.len().max(*most);
+        }
+        // Later messages are faster, so that order is not kept by chance.
+        for _ in 0..100 - number {
+            tokio::task::yield_now().await;
+        }
+        let mut in_flight = self.in_flight.lock().unwrap();
+        in_flight.retain(|key| *key != message.key);
+        let mut arrived = self.arrived.lock().unwrap();
+        arrived.push((message.key.clone(), number));
+        // The first messages of five keys fail once.
+        let attempts = arrived.iter().filter(|(_, other)| *other == number).count();
+        vec![match number < 5 && attempts == 1 {
+            true => Err(SendError::Retry("throttled".to_owned())),
+            false => Ok(()),
+        }]
     }
 }
 

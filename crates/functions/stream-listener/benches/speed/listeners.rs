@@ -7,8 +7,9 @@ use std::time::Duration;
 use antumbra_notify::{BatchSummary, ChannelFactory, Listener};
 use antumbra_registration::{Registrations, Target};
 use antumbra_service::clock::{Clock, SystemClock};
-use antumbra_service::notifications::{BoxFuture, Channel, ChannelLimits, Message, SendError};
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
 use antumbra_shadow::Model;
+use async_trait::async_trait;
 use aws_lambda_events::event::dynamodb::Event;
 use regex::Regex;
 use serde_json::{Value, json};
@@ -86,6 +87,7 @@ struct Open {
     taken: AtomicUsize,
 }
 
+#[async_trait]
 impl Channel for Open {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
@@ -95,10 +97,10 @@ impl Channel for Open {
         }
     }
 
-    fn send<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Result<(), SendError>>> {
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
         let bytes: usize = messages.iter().map(Message::bytes).sum();
         self.taken.fetch_add(bytes, Ordering::Relaxed);
-        Box::pin(std::future::ready(vec![Ok(()); messages.len()]))
+        std::future::ready(vec![Ok(()); messages.len()]).await
     }
 }
 
