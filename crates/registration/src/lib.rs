@@ -9,6 +9,7 @@
 //! - [`explain`](explain()): for each registration, the first condition that does not hold
 //! - [`KeySet`]: keys of items, to tell which registrations can match some of them
 //! - [`Arn`] and [`Queue`]: names of AWS resources
+//! - [`rules`]: the topics of MQTT requests, to which no registration may publish
 //! - [`limits`]: all limits
 
 mod arn;
@@ -26,6 +27,7 @@ mod problem;
 mod read;
 mod registration;
 mod registrations;
+pub mod rules;
 pub mod target;
 mod template;
 
@@ -42,5 +44,4 @@ pub use problem::{LoadErrors, Problem};
 pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};
 pub use target::{MessageOptions, OWN_ATTRIBUTES, Target, TargetKind};
-pub use template::REQUEST_TOPICS;
 pub use template::{TopicError, TopicTemplate};

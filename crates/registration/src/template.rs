@@ -3,6 +3,7 @@
 
 use crate::change::Change;
 use crate::limits::{TOPIC_BYTES, TOPIC_SLASHES};
+use crate::rules::deployed_rules;
 
 /// The name of the default shadow.
 const DEFAULT_NAME: &str = "main";
@@ -24,25 +25,6 @@ enum Piece {
     /// An attribute of the item's key.
     Key(Box<str>),
 }
-
-/// Topics of requests, as filters. A registration that publishes there would send requests, and their effects could match
-/// it again.
-pub const REQUEST_TOPICS: [&str; 14] = [
-    "request/query/#",
-    "request/get/#",
-    "request/next/#",
-    "request/prev/#",
-    "request/list/#",
-    "request/delete/#",
-    "request/send/#",
-    "request/devices",
-    "shadow/+/get",
-    "shadow/+/update",
-    "shadow/+/delete",
-    "shadow/+/name/+/get",
-    "shadow/+/name/+/update",
-    "shadow/+/name/+/delete",
-];
 
 /// Any text within one level.
 const ANY_TEXT: char = '\0';
@@ -192,7 +174,9 @@ impl TopicTemplate {
         if text.split('/').any(str::is_empty) {
             return Err("has an empty level".to_owned());
         }
-        if let Some(filter) = REQUEST_TOPICS.iter().find(|filter| self.can_match(filter)) {
+        // A registration would send requests, and their effects could match it again.
+        if let Some(rule) = deployed_rules().find(|rule| self.can_match(rule.filter)) {
+            let filter = rule.filter;
             return Err(format!(
                 "can be a topic of requests ({filter}), which would cause further changes without end"
             ));

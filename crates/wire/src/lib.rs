@@ -7,7 +7,7 @@
 //! - [`items`]: item kinds and keys of both tables, and the change of an item in a stream record
 //! - [`notification`]: the message that targets receive for a change
 //! - [`events`]: the other Lambda events: SQS, RabbitMQ, AWS IoT rules
-//! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it
+//! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it, of the crate `registration`
 //! - [`inbox_request`], [`inbox_response`]: requests to the inbox over MQTT and the responses to them
 //! - [`shadow_mqtt`]: shadows over MQTT, in the format of AWS IoT Device Shadow
 //! - [`topic_prefix`]: the prefix of all MQTT topics of a deployment
@@ -19,7 +19,8 @@ pub mod inbox_response;
 pub mod items;
 pub mod limits;
 pub mod notification;
-pub mod rules;
 pub mod shadow_mqtt;
 pub mod stream;
 pub mod topic_prefix;
+
+pub use antumbra_registration::rules;
