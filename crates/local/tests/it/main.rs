@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "support code of tests may panic")]
 
-mod api;
 mod closed;
 mod data_plane;
 mod device;
@@ -19,7 +18,6 @@ mod queues;
 mod rabbitmq;
 mod requests;
 mod rules;
-mod sensors_e2e;
 mod shadows;
 mod stream;
 mod stream_records;

@@ -129,7 +129,7 @@ proptest! {
 
     /// A stream record that is received twice gives the same events, with the same ids.
     #[test]
-    fn the_same_images_tell_the_same(first in steps(), second in steps()) {
+    fn the_same_images_give_the_same_events(first in steps(), second in steps()) {
         let old = step(&fresh(), first, 1);
         let new = step(&old, second, 2);
         let ids = || -> Vec<String> { SensorEvent::between(Some(&old), &new).iter().map(SensorEvent::id).collect() };
@@ -137,46 +137,23 @@ proptest! {
     }
 }
 
+fn signal(value: i64) -> Step {
+    let seen = true;
+    Step::Signal { value, seen }
+}
+
 #[test]
 fn a_sensor_registered_again_has_no_past() {
-    let mut old = step(
-        &fresh(),
-        Step::Signal {
-            value: 1,
-            seen: true,
-        },
-        1,
-    );
+    let mut old = step(&fresh(), signal(1), 1);
     old.generation = Generation::new("former").unwrap();
-    let new = step(
-        &fresh(),
-        Step::Signal {
-            value: 0,
-            seen: true,
-        },
-        2,
-    );
+    let new = step(&fresh(), signal(0), 2);
     assert!(SensorEvent::between(Some(&old), &new).is_empty());
 }
 
 #[test]
 fn ids_name_sensor_generation_and_number() {
-    let old = step(
-        &fresh(),
-        Step::Signal {
-            value: 1,
-            seen: true,
-        },
-        1,
-    );
-    let new = step(
-        &old,
-        Step::Signal {
-            value: 0,
-            seen: true,
-        },
-        2,
-    );
+    let old = step(&fresh(), signal(1), 1);
+    let new = step(&old, signal(0), 2);
     let events = SensorEvent::between(Some(&old), &new);
     assert_eq!(events[0].id(), "lock/g/1");
     assert_eq!(events[0].address.as_str(), "Main St 1");
