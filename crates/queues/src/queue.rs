@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 
 /// Time for which a FIFO queue remembers a deduplication id.
 pub const DEDUPLICATION_MS: u64 = 5 * 60 * 1000;
-/// In-flight messages that SQS allows in one queue.
-pub const MAX_IN_FLIGHT: usize = 120_000;
 
 /// The attributes of a queue that change what it does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

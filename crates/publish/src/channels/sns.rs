@@ -18,10 +18,8 @@ use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
 pub const BATCH_COUNT: usize = 10;
-/// Maximum bytes of a message, and of all messages of a call, unless the topic allows more.
+/// Maximum bytes of a message, and of all messages of a call.
 pub const BYTES: usize = 256 * 1024;
-/// The most that a topic can allow with its attribute `MaximumMessageSize`.
-pub const LARGE_BYTES: usize = 1024 * 1024;
 
 pub(super) fn open(target: &Sns, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
     let client = factory.sns.get_or_init(|| Client::new(&factory.sdk));
@@ -33,7 +31,6 @@ pub struct SnsChannel {
     client: Client,
     topic: String,
     label: String,
-    bytes: usize,
 }
 
 impl SnsChannel {
@@ -44,14 +41,7 @@ impl SnsChannel {
             client: client_in_region!(client, region),
             topic: topic.to_owned(),
             label: format!("SNS {topic}"),
-            bytes: BYTES,
         }
-    }
-
-    /// Sets another size limit, up to [`LARGE_BYTES`] for a topic that allows it.
-    #[must_use]
-    pub fn with_bytes(self, bytes: usize) -> SnsChannel {
-        SnsChannel { bytes, ..self }
     }
 
     fn entry(&self, id: String, message: &Message) -> Result<PublishBatchRequestEntry, String> {
@@ -82,8 +72,8 @@ impl Channel for SnsChannel {
     fn limits(&self) -> ChannelLimits {
         ChannelLimits {
             batch_count: BATCH_COUNT,
-            batch_bytes: self.bytes,
-            message_bytes: self.bytes,
+            batch_bytes: BYTES,
+            message_bytes: BYTES,
         }
     }
 

@@ -143,8 +143,8 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
     store.save(&sensor, &many).await.unwrap();
     for limit in [1, 3, 10, 11] {
         let next = async |cursor: Option<&_>| {
-            let found = store.between(&id("s"), at(5), at(15), limit, cursor);
-            let (found_sensor, page) = found.await.unwrap();
+            let found = store.between(&id("s"), at(5), at(15), limit, cursor).await;
+            let (found_sensor, page) = found.unwrap();
             assert_eq!(found_sensor, sensor);
             page
         };
