@@ -1,7 +1,9 @@
 //! Listings of shadows in a table with foreign items.
 
 use antumbra_dynamodb::{DynamoDbShadows, MAIN, ShadowTableConfig};
-use antumbra_service::shadows::{DocumentSummary, Layout, ListQuery, State, StoreError};
+use antumbra_service::shadows::{
+    DocumentSummary, Layout, ListQuery, ShadowStore as _, State, StoreError,
+};
 use antumbra_testkit::all_pages;
 use antumbra_testkit::dynamodb::{Reply, TestTable};
 use antumbra_testkit::sample::{named, shadow, whole, write_one};
