@@ -18,7 +18,7 @@ use crate::tape::{Kind, View};
 
 const SECOND: i128 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;
-/// The years 0000 to 9999 in UTC: what RFC 3339 can write.
+/// The years 0000 to 9999 in UTC, which RFC 3339 can write.
 const WRITABLE_SECONDS: Range<i64> = -62_167_219_200..253_402_300_800;
 
 /// An instant, in nanoseconds since 1970 in UTC.
@@ -50,8 +50,8 @@ impl Timestamp {
         }
     }
 
-    /// Reads a number of Unix seconds, milliseconds, microseconds or nanoseconds, told apart by magnitude. Digits finer
-    /// than a nanosecond are cut off.
+    /// Reads a number of Unix seconds, milliseconds, microseconds or nanoseconds, distinguished by magnitude. Digits
+    /// finer than a nanosecond are cut off.
     ///
     /// ```
     /// use antumbra_shadow::Timestamp;
@@ -77,8 +77,7 @@ impl Timestamp {
         Some(Timestamp(i128::from(value) * unit + sign * part))
     }
 
-    /// Reads an RFC 3339 string. An offset that leads out of the years 0000 to 9999 makes it none, since it
-    /// could not be written in UTC.
+    /// Reads an RFC 3339 string. Times outside the years 0000 to 9999 in UTC are rejected.
     ///
     /// ```
     /// use antumbra_shadow::Timestamp;
@@ -109,7 +108,7 @@ impl Timestamp {
         }
         let (nanosecond, rest) = fraction(&b[19..])?;
         let offset = offset_seconds(rest)?;
-        // A leap second is the last moment before it that clocks can name.
+        // A leap second counts as the second before it.
         let second = second.min(59);
         let seconds =
             days_since_1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
@@ -147,7 +146,7 @@ fn digits(bytes: &[u8]) -> Option<i64> {
     })
 }
 
-/// The nanoseconds of an optional fraction, and what follows it. Finer digits are cut off.
+/// The nanoseconds of an optional fraction, and the bytes after it. Finer digits are cut off.
 fn fraction(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let Some((b'.', rest)) = bytes.split_first() else {
         return Some((0, bytes));

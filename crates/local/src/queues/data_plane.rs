@@ -116,7 +116,7 @@ fn properties(headers: &HeaderMap, properties: &mut Properties) -> Result<(), Re
             serde_json::from_slice(&json).map_err(invalid)?;
         for (name, value) in pairs.into_iter().flatten() {
             let serde_json::Value::String(value) = value else {
-                return Err(invalid(format!("the user property {name:?} is no text")));
+                return Err(invalid(format!("the user property {name:?} is not a text")));
             };
             properties.user.push((name, value));
         }

@@ -13,8 +13,8 @@ use crate::commands::registrations::{self, Directory};
 use crate::error::{CliError, chain};
 use crate::signals::Hangup;
 
-/// Time between two looks at the files. They must be the same twice, so that a file is not read while it is written.
-const LOOK: Duration = Duration::from_millis(300);
+/// Interval of checking the files. They must be the same twice, so that a file is not read while it is written.
+const CHECK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The registrations in force, and their files.
 pub(super) struct Reload<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Reload<'a> {
 impl<'a> Reload<'a> {
     /// Loads the registrations for the start.
     pub(super) fn start(directory: &'a Directory) -> Result<(Reload<'a>, Registrations), CliError> {
-        // Before reading: a change in between is seen as one.
+        // Taken before the files are read, so that a change meanwhile is noticed.
         let seen = files::fingerprint(directory.path());
         let files = directory.read_or_built_in()?;
         let registrations = registrations::load(files.clone())?;
@@ -47,7 +47,7 @@ impl<'a> Reload<'a> {
         loop {
             tokio::select! {
                 () = self.hangup.next() => return,
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
             let now = files::fingerprint(self.directory.path());
             if now != self.seen && last.as_ref() == Some(&now) {
