@@ -19,7 +19,7 @@ pub struct Scanner<'a> {
 pub struct SyntaxError {
     /// Bytes before the fault.
     pub offset: usize,
-    /// What was expected, or what was found.
+    /// The expectation, or the unexpected text.
     pub reason: &'static str,
 }
 

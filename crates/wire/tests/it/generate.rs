@@ -22,7 +22,7 @@ pub(crate) enum Value {
 
 pub(crate) type Item = Vec<(String, Value)>;
 
-/// How an event is written.
+/// The spelling of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     /// White space between tokens.

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use crate::plain::Plain;
 
-/// What reading an event both ways came to.
+/// The results of reading an event both ways.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// Both readers agree on this many records; ours rejects this many with good reason.
