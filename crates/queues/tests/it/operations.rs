@@ -30,13 +30,17 @@ pub(crate) async fn call(
     }
 }
 
+async fn ok(queues: &Queues, operation: &str, request: Value) -> Value {
+    call(queues, operation, request).await.unwrap()
+}
+
 pub(crate) async fn create(queues: &Queues, name: &str, attributes: Value) -> String {
     let mut attributes = attributes;
     if name.ends_with(".fifo") {
         attributes["FifoQueue"] = "true".into();
     }
     let request = json!({ "QueueName": name, "Attributes": attributes });
-    let created = call(queues, "CreateQueue", request).await.unwrap();
+    let created = ok(queues, "CreateQueue", request).await;
     created["QueueUrl"].as_str().unwrap().to_owned()
 }
 
@@ -106,11 +110,11 @@ async fn checksums_are_those_of_the_sdks() {
             "a": {"DataType": "String", "StringValue": "b"},
         },
     });
-    let sent = call(&queues, "SendMessage", request).await.unwrap();
+    let sent = ok(&queues, "SendMessage", request).await;
     assert_eq!(sent["MD5OfMessageBody"], "5d41402abc4b2a76b9719d911017c592");
     let request =
         json!({"QueueUrl": q, "MessageAttributeNames": ["All"], "AttributeNames": ["All"]});
-    let received = call(&queues, "ReceiveMessage", request).await.unwrap();
+    let received = ok(&queues, "ReceiveMessage", request).await;
     let message = &received["Messages"][0];
     assert_eq!(
         message["MD5OfMessageAttributes"],
@@ -126,26 +130,21 @@ async fn a_moved_dead_letter_gets_a_new_id() {
     create(&queues, "dead", json!({})).await;
     let policy = r#"{"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": "1"}"#;
     let q = create(&queues, "q", json!({"RedrivePolicy": policy})).await;
-    let sent = call(
+    let sent = ok(
         &queues,
         "SendMessage",
         json!({"QueueUrl": q, "MessageBody": "m"}),
     )
-    .await
-    .unwrap();
+    .await;
     let receive = json!({"QueueUrl": q, "VisibilityTimeout": 0});
-    call(&queues, "ReceiveMessage", receive.clone())
-        .await
-        .unwrap();
+    ok(&queues, "ReceiveMessage", receive.clone()).await;
     assert_eq!(
-        call(&queues, "ReceiveMessage", receive.clone())
-            .await
-            .unwrap(),
+        ok(&queues, "ReceiveMessage", receive.clone()).await,
         json!({})
     );
     let start = json!({"SourceArn": "arn:aws:sqs:us-east-1:000000000000:dead"});
-    call(&queues, "StartMessageMoveTask", start).await.unwrap();
-    let back = call(&queues, "ReceiveMessage", receive).await.unwrap();
+    ok(&queues, "StartMessageMoveTask", start).await;
+    let back = ok(&queues, "ReceiveMessage", receive).await;
     assert_eq!(back["Messages"][0]["Body"], "m");
     assert_ne!(back["Messages"][0]["MessageId"], sent["MessageId"]);
 }
@@ -155,31 +154,21 @@ async fn a_dead_letter_waits_in_its_queue_while_the_dead_letter_queue_is_missing
     let queues = Queues::open(config()).unwrap();
     let policy = r#"{"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}"#;
     let q = create(&queues, "q", json!({"RedrivePolicy": policy})).await;
-    call(
+    ok(
         &queues,
         "SendMessage",
         json!({"QueueUrl": q, "MessageBody": "m"}),
     )
-    .await
-    .unwrap();
+    .await;
     let receive = json!({"QueueUrl": q, "VisibilityTimeout": 0});
-    call(&queues, "ReceiveMessage", receive.clone())
-        .await
-        .unwrap();
+    ok(&queues, "ReceiveMessage", receive.clone()).await;
     assert_eq!(
-        call(&queues, "ReceiveMessage", receive.clone())
-            .await
-            .unwrap(),
+        ok(&queues, "ReceiveMessage", receive.clone()).await,
         json!({})
     );
     let dead = create(&queues, "dead", json!({})).await;
-    assert_eq!(
-        call(&queues, "ReceiveMessage", receive).await.unwrap(),
-        json!({})
-    );
-    let received = call(&queues, "ReceiveMessage", json!({"QueueUrl": dead}))
-        .await
-        .unwrap();
+    assert_eq!(ok(&queues, "ReceiveMessage", receive).await, json!({}));
+    let received = ok(&queues, "ReceiveMessage", json!({"QueueUrl": dead})).await;
     assert_eq!(received["Messages"][0]["Body"], "m");
 }
 
