@@ -121,6 +121,7 @@ def _(world):
     receiver.wait(1)
     receiver.respond = lambda number: 204
     delivery = eventually(lambda: history(stack, client)[0])
+    eventually(lambda: same(len(history(stack, client)[0]["attempts"]), 1))
     stack.write("POST", f"/v1/deliveries/{quoted(delivery['id'])}/redeliver")
     eventually(lambda: same(history(stack, client)[0]["status"], "delivered"), 20)
     signals(stack, sensor, 0)
