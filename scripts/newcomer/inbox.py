@@ -36,7 +36,7 @@ def _(world):
             same(device.ask("next", f"/{thing}/{ids[0]}")["nextMessageId"], ids[1])
             same(device.ask("prev", f"/{thing}/{ids[1]}")["previousMessageId"], ids[0])
             has(device.ask("list", f"/{thing}", limit=2), ids[1])
-            eventually(lambda: has(device.ask("devices", limit=1000), thing))
+            eventually(lambda: has(device.ask("devices", limit=400), thing))
             same(device.ask("delete", f"/{thing}/{ids[0]}"), {"messageId": ids[0], "uuid": thing})
             same(device.ask("get", f"/{thing}/{ids[0]}")["error"], "Message not available")
             same(device.ask("query", "/nobody"), {"error": "No messages available", "uuid": "nobody"})
