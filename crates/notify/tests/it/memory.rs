@@ -39,8 +39,7 @@ impl Channel for Sink {
             true => Ok(()),
             false => Err(SendError::Permanent("no".to_owned())),
         };
-        let replies = messages.iter().map(reply).collect();
-        replies
+        messages.iter().map(reply).collect()
     }
 }
 

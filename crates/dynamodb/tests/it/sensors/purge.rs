@@ -19,7 +19,7 @@ fn readings(count: i64) -> Vec<Reading> {
     (0..count).map(reading).collect()
 }
 
-fn is_removal(sort_key: &String) -> bool {
+fn is_removal(sort_key: &str) -> bool {
     sort_key.starts_with("CLIENTREMOVED#")
 }
 
@@ -37,7 +37,7 @@ async fn links_and_their_mirrors_are_removed_with_the_sensor() {
     put(&store, "CLIENT#c7", "SENSOR#s2").await;
     store.unregister(&sensor, at(1)).await.unwrap();
     let left = sort_keys(&store, "SENSOR#s").await;
-    let (removed, left): (Vec<_>, Vec<_>) = left.into_iter().partition(is_removal);
+    let (removed, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|key| is_removal(key));
     assert_eq!(left, [format!("PURGE#{}", sensor.generation.as_str())]);
     assert_eq!(removed.len(), 120, "for the listener");
     assert_eq!(sort_keys(&store, "CLIENT#c7").await, ["SENSOR#s2"]);
