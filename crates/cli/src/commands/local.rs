@@ -44,7 +44,7 @@ pub(crate) struct LocalArguments {
     /// Port of DynamoDB; 0 for any free one, as for all ports.
     #[arg(long, default_value_t = 8000, value_name = "PORT")]
     dynamodb_port: u16,
-    /// Port of SQS and SNS.
+    /// Port of SQS, SNS and EventBridge.
     #[arg(long, default_value_t = 4566, value_name = "PORT")]
     aws_port: u16,
     /// Port of the MQTT broker.
@@ -106,6 +106,9 @@ pub(crate) async fn run(
         CliError::invalid(format!("{faults}; correct the variable or its option"))
     })?;
     start_logging(arguments.verbose, settings.get("LOG_LEVEL"));
+    for name in settings::unused_variables() {
+        anstream::eprintln!("the variable {name} is not used: the local stack sets it itself");
+    }
     let terminal = std::io::stderr().is_terminal();
     let (mut reload, registrations) = Reload::start(&arguments.registrations)?;
     let enabled_registrations = registrations

@@ -109,8 +109,10 @@ fn variables_and_options_configure_the_functions() {
     let notifications = include_str!("../../../../registrations/inbox-notifications.json");
     let home = Home::new(&[("inbox-notifications.json", notifications)]);
     let printed = std::fs::File::create(home.path("printed")).unwrap();
+    let notes = std::fs::File::create(home.path("notes")).unwrap();
     let mut local = home.local();
     local
+        .stderr(notes)
         .env("uuidKey", "device")
         .env("SENSOR_ID_PATTERN", "[a-z]+[0-9]")
         .env("TABLE", "elsewhere")
@@ -125,6 +127,9 @@ fn variables_and_options_configure_the_functions() {
     let settings = printed.lines().find(|line| line.starts_with("Settings: "));
     let expected = "Settings: AUTO_REGISTER=true, DATA=scalar, SENSOR_ID_PATTERN=[a-z]+[0-9], messageIdKey=at.number, uuidKey=device";
     assert_eq!(settings, Some(expected), "{printed}");
+    let notes = std::fs::read_to_string(home.path("notes")).unwrap();
+    let note = "the variable TABLE is not used: the local stack sets it itself\n";
+    assert_eq!(notes, note);
 
     let mqtt = stack.addresses["mqtt"].as_str().unwrap();
     let message = r#"{"device":"d1","at":{"number":7}}"#;

@@ -22,6 +22,19 @@ fn variables() -> Vec<String> {
         .collect()
 }
 
+/// Variables in the environment that the stack sets itself, and the table of other commands. Those of AWS and of the
+/// registrations are read elsewhere.
+pub(super) fn unused_variables() -> Vec<String> {
+    let all = stack::variables().into_values().flatten();
+    let own = all.filter(|name| stack::is_own(name));
+    let own = own.chain(["ANTUMBRA_TABLE".to_owned()]);
+    let unused = own.filter(|name| !["AWS_ENDPOINT_URL", "REGISTRATIONS"].contains(&name.as_str()));
+    let set = unused.filter(|name| std::env::var_os(name).is_some());
+    set.collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
 impl Args for SettingsOptions {
     fn augment_args(command: Command) -> Command {
         let options = variables()
@@ -100,8 +113,17 @@ fn described(variable: &str) -> Option<(String, String)> {
             true => defaults[at],
             false => default,
         };
-        Some((plain(meaning), plain(default)))
+        Some((sentence(meaning), plain(default)))
     })
+}
+
+/// Begins with a capital, unless the first word is a value.
+fn sentence(markdown: &str) -> String {
+    let text = plain(markdown);
+    match text.split_at_checked(1) {
+        Some((first, rest)) if !markdown.starts_with('`') => first.to_uppercase() + rest,
+        _ => text,
+    }
 }
 
 /// Markdown without code marks and links.
@@ -134,8 +156,8 @@ mod tests {
             );
             assert!(!help.contains(['`', '(']) || !help.contains("]("), "{help}");
         }
-        assert_eq!(help("ID_FIELD"), "fields of the merge rules [default: id]");
+        assert_eq!(help("ID_FIELD"), "Fields of the merge rules [default: id]");
         let help = help("MESSAGE_RETENTION_DAYS");
-        assert_eq!(help, "days until messages expire [default: 30]");
+        assert_eq!(help, "Days until messages expire [default: 30]");
     }
 }
