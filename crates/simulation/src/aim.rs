@@ -173,9 +173,18 @@ impl Aims {
                 ]
             }
             Scene::Holding => {
-                let about = HELD;
-                let holding = operator(&["TransactWriteItems"]);
-                vec![operator(&["BatchGetItem"]), Aim { about, ..holding }]
+                // The client is disabled now and then, and enabled again at once. Otherwise a later release would
+                // hide that nothing released the delivery.
+                let disabling = Aim {
+                    often: 0.15,
+                    ..operator(&["BatchGetItem"])
+                };
+                let enabling = Aim {
+                    about: HELD,
+                    often: 1.0,
+                    ..operator(&["TransactWriteItems"])
+                };
+                vec![disabling, enabling]
             }
             Scene::InterruptedRelease => {
                 let interference = *chance.pick(&[

@@ -13,9 +13,7 @@ use antumbra_simulation::run;
 /// An unoptimised build runs these within seconds; the binary runs thousands.
 const SEEDS: u64 = 24;
 /// Later seeds that catch mutants which the first ones miss (see README.md).
-const CATCHING_SEEDS: [u64; 16] = [
-    28, 29, 31, 32, 35, 40, 41, 44, 51, 55, 57, 76, 77, 89, 152, 163,
-];
+const CATCHING_SEEDS: [u64; 3] = [43, 161, 1095];
 
 #[test]
 fn the_invariants_hold() {
