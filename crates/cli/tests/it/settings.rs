@@ -242,3 +242,67 @@ fn events_of_a_bus_are_shown() {
     let printed = text(&missing.stderr);
     assert!(printed.contains("there is no bus nowhere"), "{printed}");
 }
+
+/// Commands find the layout and the fields in the table; another layout and a stack with another one are refused.
+#[test]
+fn the_settings_of_the_table_count() {
+    let home = Home::new(&[]);
+    let mut stack = home.start_with(&["--layout", "combined"]);
+    let report = [
+        "shadow",
+        "report",
+        "lamp",
+        r#"{"led":"on"}"#,
+        "--desire",
+        r#"{"fan":1}"#,
+    ];
+    let written = answer(&stack, &[&report[..], &["--json"]].concat());
+    let versions = [
+        &written["reported"]["version"],
+        &written["desired"]["version"],
+    ];
+    assert_eq!(versions[0], versions[1], "one item");
+    let refused = run(&stack, &["shadow", "get", "lamp", "--layout", "separate"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let expected = "the table antumbra has the layout combined, not separate; leave out --layout";
+    assert!(
+        text(&refused.stderr).contains(expected),
+        "{}",
+        text(&refused.stderr)
+    );
+    stack.signal("INT");
+    assert!(stack.ended().success());
+
+    let other = home.local().output().unwrap();
+    assert!(!other.status.success());
+    let expected =
+        "the table antumbra has the layout combined, but the layout separate is configured";
+    assert!(
+        text(&other.stderr).contains(expected),
+        "{}",
+        text(&other.stderr)
+    );
+}
+
+#[test]
+fn registrations_are_checked_against_the_filters_of_the_streams() {
+    let rule =
+        r#"{"name":"readings","on":{"key":"^SENSOR#[^#]+#READ#"},"to":{"sqs":{"queue":"a"}}}"#;
+    let home = Home::new(&[("readings.json", rule)]);
+    let directory = home.path("registrations");
+    let check = |more: &[&str]| {
+        let words = [
+            "registrations",
+            "check",
+            "--registrations",
+            directory.to_str().unwrap(),
+        ];
+        antumbra(&[&words[..], more].concat())
+    };
+    let needed: Value = serde_json::from_slice(&check(&["--json"]).stdout).unwrap();
+    assert_eq!(needed["streamKinds"], "readings");
+    assert!(check(&["--stream-kinds", "readings"]).status.success());
+    let refused = check(&["--stream-kinds", "shadows,states,messages"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("registration readings can match readings"));
+}
