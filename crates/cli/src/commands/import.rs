@@ -102,6 +102,7 @@ pub(crate) async fn run(
     let target = Target {
         connection,
         shadows: connection.shadows(!dry_run).await?,
+        model: connection.settings().await?.model(Model::default()),
         dry_run,
     };
     let (summary, nouns) = match command {
@@ -189,6 +190,8 @@ async fn import<P: ShadowStore>(
 struct Target<'a, P> {
     connection: &'a Connection,
     shadows: Shadows<P>,
+    /// Model of the table's documents.
+    model: Model,
     dry_run: bool,
 }
 

@@ -70,7 +70,7 @@ impl Import {
             unnamed: self.unnamed,
             model: Model {
                 arrays: Arrays::Whole,
-                ..Model::default()
+                ..target.model.clone()
             },
         };
         let progress = Progress::of(things.len(), "things read");

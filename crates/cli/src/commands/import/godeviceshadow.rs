@@ -72,7 +72,11 @@ impl Import {
         self,
         target: &Target<'_, P>,
     ) -> Result<Summary, CliError> {
-        let names = Names::new(&self.timestamp_fields, &self.rename);
+        let names = Names {
+            timestamps: &self.timestamp_fields,
+            renamed: &self.rename,
+            model: target.model.clone(),
+        };
         let progress = Progress::new("items read");
         let entry = |item: Result<Value, CliError>| {
             progress.add(1);
@@ -156,15 +160,7 @@ struct Names<'a> {
     model: Model,
 }
 
-impl<'a> Names<'a> {
-    fn new(timestamps: &'a [String], renamed: &'a [(String, String)]) -> Names<'a> {
-        Names {
-            timestamps,
-            renamed,
-            model: Model::default(),
-        }
-    }
-
+impl Names<'_> {
     fn entry(&self, item: &Value) -> Entry {
         let key = |name: &str| item.get(name)?.get("S")?.as_str();
         let (partition, sort) = (key(PARTITION_KEY), key(SORT_KEY));
