@@ -85,34 +85,6 @@ def _(world):
     same(order, [1, 2, 3, 4])
 
 
-@check("a failing endpoint gets ten posts with growing delays, then the delivery is dead and in the dead-letter queue")
-def _(world):
-    stack, receiver = world.quick, Receiver(lambda number: 500)
-    client, [sensor], _ = linked(stack, receiver)
-    signals(stack, sensor, 1)
-    def dead():
-        [delivery] = history(stack, client)
-        same((delivery["status"], len(delivery["attempts"])), ("dead", 10))
-    eventually(dead, 240)
-    same(len(receiver.requests), 10)
-    same(len({body["id"] for body in receiver.bodies()}), 1)
-    has(stack.antumbra("queues", "show", "antumbra-deliveries-dead", "--json").stdout, client)
-    has(stack.get("/v1/queues/dead-letters"), client)
-
-
-@check("six notifications to one failing client get ten posts each")
-def _(world):
-    stack, receiver = world.quick, Receiver(lambda number: 500)
-    client, sensors, _ = linked(stack, receiver, sensors=6)
-    for sensor in sensors:
-        signals(stack, sensor, 1)
-    def dead():
-        found = history(stack, client)
-        same(sorted((one["status"], len(one["attempts"])) for one in found), [("dead", 10)] * 6)
-    eventually(dead, 400)
-    same(len(receiver.requests), 60)
-
-
 @check("a redelivery to an endpoint that is up again is sent at once, whatever the circuit")
 def _(world):
     stack, receiver = world.main, Receiver(lambda number: 500)

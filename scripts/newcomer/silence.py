@@ -1,6 +1,7 @@
-"""Silence, which takes a sweep's period: prepared first, checked last."""
-import datetime, json, time
+"""Silence and dead deliveries, which take minutes: prepared first, checked last."""
+import time
 
+from deliveries import history, linked, signals
 from kit import Receiver, check, eventually, has, same, unique
 
 PREPARE = []
@@ -24,6 +25,16 @@ def silent_sensors(world):
     stack.send("antumbra-signals", {"sensor_id": sensors["seen"], "data": 1})
     stack.send("antumbra-signals", {"sensor_id": sensors["busy"], "data": 1})
     PREPARED.update(receiver=receiver, sensors=sensors, start=time.time())
+
+
+@prepare
+def failing_endpoints(world):
+    for name, sensors in [("one", 1), ("six", 6)]:
+        receiver = Receiver(lambda number: 500)
+        client, linked_sensors, _ = linked(world.quick, receiver, sensors=sensors)
+        for sensor in linked_sensors:
+            signals(world.quick, sensor, 1)
+        PREPARED[name] = (client, receiver)
 
 
 def of(sensor, kind):
@@ -61,3 +72,29 @@ def _(world):
     outage = restored["data"]["outageSeconds"]
     assert abs(outage - silent_for) < 15, f"outageSeconds is {outage}, silence was {silent_for:.0f} s"
     assert restored["data"]["lostAt"].endswith("Z"), restored
+
+
+@check("a failing endpoint gets ten posts, then the delivery is dead and in the dead-letter queue")
+def _(world):
+    stack, (client, receiver) = world.quick, PREPARED["one"]
+
+    def dead():
+        [delivery] = history(stack, client)
+        same((delivery["status"], len(delivery["attempts"])), ("dead", 10))
+    # A circuit that is open costs time, and no attempt.
+    eventually(dead, 900)
+    same(len(receiver.requests), 10)
+    same(len({body["id"] for body in receiver.bodies()}), 1)
+    has(stack.antumbra("queues", "show", "antumbra-deliveries-dead", "--json").stdout, client)
+    has(stack.get("/v1/queues/dead-letters"), client)
+
+
+@check("six notifications to one failing client get ten posts each")
+def _(world):
+    stack, (client, receiver) = world.quick, PREPARED["six"]
+
+    def dead():
+        found = history(stack, client)
+        same(sorted((one["status"], len(one["attempts"])) for one in found), [("dead", 10)] * 6)
+    eventually(dead, 900)
+    same(len(receiver.requests), 60)
