@@ -15,6 +15,7 @@ mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use antumbra_dynamodb::{DynamoDbSettings, MAIN, MESSAGES, TableError, TableSettings};
 use antumbra_lambda_kit::config;
@@ -60,6 +61,8 @@ pub struct Options {
     /// Bearer token of the HTTP API; `None` to generate one and keep it with the data.
     pub http_token: Option<String>,
     pub registrations: Registrations,
+    /// Names and texts of their files, which the HTTP API shows.
+    pub registration_files: Vec<(String, String)>,
     pub clock: ShiftedClock,
     /// Variables of the functions.
     pub settings: Settings,
@@ -177,6 +180,7 @@ pub struct Stack {
     event_sources: Vec<Running>,
     sweep: Function,
     listener: Replaceable<StreamListener>,
+    files: api::InForce,
     services: LocalServices,
     // Last: the directory stays locked until everything has stopped.
     _data_directory: Option<DataDirectory>,
@@ -268,8 +272,14 @@ impl Stack {
             }
         }
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
-        let (http_address, http_api) =
-            api::start(&services, options.http_port, &http_token.text).await?;
+        let files = Arc::new(RwLock::new(Arc::from(options.registration_files)));
+        let (http_address, http_api) = api::start(
+            &services,
+            options.http_port,
+            &http_token.text,
+            Arc::clone(&files),
+        )
+        .await?;
         let addresses = Addresses {
             dynamodb: services.dynamodb.address(),
             aws: services.queues.address(),
@@ -283,6 +293,7 @@ impl Stack {
             event_sources,
             sweep,
             listener,
+            files,
             services,
             _data_directory: data_directory,
         })
@@ -297,11 +308,16 @@ impl Stack {
     }
 
     /// Replaces all registrations, or none if one of them cannot be used. Changes that are being processed are
-    /// processed with the registrations before.
-    pub async fn reload(&self, registrations: Registrations) -> Result<(), StackError> {
+    /// processed with the registrations before. `files` are names and texts of their files.
+    pub async fn reload(
+        &self,
+        registrations: Registrations,
+        files: Vec<(String, String)>,
+    ) -> Result<(), StackError> {
         self.services.ensure_targets(&registrations).await?;
         self.listener
             .replace(self.services.listener(registrations)?);
+        *self.files.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(files);
         Ok(())
     }
 

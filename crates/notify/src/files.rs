@@ -77,7 +77,7 @@ pub fn fingerprint(directory: &Path) -> Vec<(PathBuf, Option<SystemTime>, u64)> 
 }
 
 /// Reads the registrations of a directory: names and texts of the files.
-fn read(directory: &Path) -> Result<Vec<(String, String)>, FilesError> {
+pub fn read(directory: &Path) -> Result<Vec<(String, String)>, FilesError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
         move |source| FilesError::Unreadable { path, source }

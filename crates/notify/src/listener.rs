@@ -6,6 +6,7 @@ use std::time::Duration;
 use antumbra_registration::Registrations;
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::notifications::{Channel, Message, dispatch, dispatch_with};
+use antumbra_service::redrive::{RecordRange, RecordSource};
 use antumbra_service::shadows::{Read, ReadConsistency, ShadowStore, StoreError};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_wire::stream::EventError;
@@ -39,6 +40,8 @@ pub struct Listener {
     buffers: Mutex<Buffers>,
     documents: Option<ReadDocuments>,
     pub(crate) spill: Option<SpillRoute>,
+    /// The stream's records, to handle some of them again.
+    pub(crate) records: Option<Box<dyn RecordSource>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,6 +99,7 @@ impl Listener {
             buffers: Mutex::default(),
             documents: None,
             spill: None,
+            records: None,
         })
     }
 
@@ -130,6 +134,13 @@ impl Listener {
             channel: self.routes.open_spill(spill.queue),
             suspensions: spill.suspensions,
         });
+        self
+    }
+
+    /// Handles records again whose positions are in the spill queue.
+    #[must_use]
+    pub fn with_records(mut self, records: Box<dyn RecordSource>) -> Listener {
+        self.records = Some(records);
         self
     }
 
@@ -222,6 +233,26 @@ impl Listener {
                 (now - seconds * 1e3).max(0.0) as u64
             }),
         })
+    }
+
+    /// Handles records again that an event source gave up. New undeliverable notifications go to the undeliverable
+    /// queue again.
+    pub(crate) async fn handle_again(
+        &self,
+        records: &dyn RecordSource,
+        range: &RecordRange,
+        deadline: Timestamp,
+    ) -> Result<(), String> {
+        for event in records.events(range).await? {
+            let handled = self.handle(&event, deadline).await;
+            let handled = handled.map_err(|error| error.to_string())?;
+            if let Some(record) = handled.resume_at {
+                return Err(format!(
+                    "not all notifications from record {record} on could be sent"
+                ));
+            }
+        }
+        Ok(())
     }
 
     async fn read_suspensions(

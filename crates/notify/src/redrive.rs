@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_service::api;
 use antumbra_service::clock::Clock;
 use antumbra_service::redrive::{
-    FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource, UpdateHandler,
+    DeadLetterHandler, FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource, UpdateHandler,
 };
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;
@@ -27,21 +28,30 @@ const ERROR_CHARS: usize = 200;
 #[derive(Debug, Clone)]
 pub struct RedriveOptions {
     pub limit: usize,
+    /// Id of the only message to redrive; `None` for all.
+    pub only: Option<String>,
     /// Queues whose messages are quarantined: names, URLs or ARNs. A quarantined message goes back to none but these.
     pub sources: Vec<String>,
     /// Queue for messages of unknown source.
     pub to: Option<String>,
     /// Delete failed MQTT requests instead of leaving them in the queue.
     pub drop_requests: bool,
+    /// The queue holds dead webhook deliveries. Whoever names the queue knows it; senders do not decide it.
+    pub holds_deliveries: bool,
+    /// Queue from which the stream listener takes notifications and positions of records; `None` to send them from here.
+    pub listener_queue: Option<String>,
 }
 
 impl Default for RedriveOptions {
     fn default() -> RedriveOptions {
         RedriveOptions {
             limit: 1000,
+            only: None,
             sources: vec!["antumbra-inbound".to_owned(), "antumbra-signals".to_owned()],
             to: None,
             drop_requests: false,
+            holds_deliveries: false,
+            listener_queue: None,
         }
     }
 }
@@ -50,6 +60,8 @@ impl Default for RedriveOptions {
 pub struct RedriveSummary {
     /// Counts by reason, description of the route, and outcome.
     pub rows: BTreeMap<(String, String, RedriveOutcome), usize>,
+    /// The redrive ended before it had received every message.
+    pub has_more: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +76,16 @@ pub enum RedriveOutcome {
 }
 
 impl RedriveOutcome {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            RedriveOutcome::Planned => "planned",
+            RedriveOutcome::Moved => "moved",
+            RedriveOutcome::Deleted => "deleted",
+            RedriveOutcome::Left => "left",
+            RedriveOutcome::Failed(_) => "failed",
+        }
+    }
+
     fn leaves_queue(&self) -> bool {
         matches!(self, RedriveOutcome::Moved | RedriveOutcome::Deleted)
     }
@@ -84,27 +106,81 @@ impl RedriveSummary {
     }
 }
 
-/// Receives up to `limit` messages and makes them visible again.
+impl From<RedriveSummary> for api::RedriveResults {
+    fn from(summary: RedriveSummary) -> api::RedriveResults {
+        let rows = summary.rows.into_iter();
+        let results = rows.map(|((reason, route, outcome), count)| api::RedriveResult {
+            count,
+            reason,
+            route,
+            outcome: outcome.as_str(),
+            error: match outcome {
+                RedriveOutcome::Failed(error) => Some(error),
+                _ => None,
+            },
+        });
+        api::RedriveResults {
+            results: results.collect(),
+            has_more: summary.has_more,
+        }
+    }
+}
+
+/// Describes a message of the named queue.
+pub fn describe(
+    message: FailedMessage,
+    queue: &str,
+    options: &RedriveOptions,
+) -> api::FailedMessage {
+    let sent = Timestamp::from_nanoseconds(i128::from(message.sent_milliseconds) * 1_000_000);
+    api::FailedMessage {
+        queue: queue.to_owned(),
+        reason: reason(&message),
+        detail: message.attribute("detail").map(str::to_owned),
+        route: RedriveRoute::of(&message, options).to_string(),
+        sent_at: sent.into(),
+        id: message.id,
+        body: message.body,
+    }
+}
+
+/// Messages that were received and made visible again.
+#[derive(Debug)]
+pub struct Peeked {
+    pub messages: Vec<FailedMessage>,
+    /// The queue may hold others.
+    pub has_more: bool,
+}
+
+/// Receives messages, up to `limit` and to `bytes` of bodies but at least one, and makes them visible again.
 pub async fn peek(
     queue: &impl FailedQueue,
     limit: usize,
-) -> Result<Vec<FailedMessage>, QueueError> {
-    let mut messages = Vec::new();
+    bytes: usize,
+) -> Result<Peeked, QueueError> {
+    let (mut messages, mut receipts) = (Vec::new(), Vec::new());
+    let (mut size, mut is_full) = (0, limit == 0);
     let result = loop {
-        match queue.receive().await {
-            Ok(received) if received.is_empty() => break Ok(()),
-            Ok(received) => messages.extend(received),
-            Err(error) => break Err(error),
+        if is_full {
+            break Ok(true);
         }
-        if messages.len() >= limit {
-            break Ok(());
+        let received = match queue.receive().await {
+            Ok(received) if received.is_empty() => break Ok(false),
+            Ok(received) => received,
+            Err(error) => break Err(error),
+        };
+        for message in received {
+            receipts.push(message.receipt.clone());
+            size += message.body.len();
+            is_full |= messages.len() >= limit || (size > bytes && !messages.is_empty());
+            if !is_full {
+                messages.push(message);
+            }
         }
     };
-    let receipts: Vec<String> = messages.iter().map(|one| one.receipt.clone()).collect();
     queue.release(&receipts).await?;
-    result?;
-    messages.truncate(limit);
-    Ok(messages)
+    let has_more = result?;
+    Ok(Peeked { messages, has_more })
 }
 
 /// Summarizes what [`redrive`] would do.
@@ -128,17 +204,17 @@ impl RedriveOptions {
 }
 
 /// Moves the messages that were sent before `start`: a message that fails again comes back at once, and is not moved a
-/// second time. `progress` gets the number of messages of each step.
+/// second time. `go_on` gets the number of messages of each step and decides whether there is another.
 pub async fn redrive(
     queue: &impl FailedQueue,
     options: &RedriveOptions,
     resender: Option<&Resender>,
     start: Timestamp,
-    progress: impl Fn(usize),
+    go_on: impl Fn(usize) -> bool,
 ) -> Result<RedriveSummary, QueueError> {
     // Receipts by id of the messages that stay.
     let mut left = BTreeMap::new();
-    let result = move_all(queue, options, resender, start, progress, &mut left).await;
+    let result = move_all(queue, options, resender, start, go_on, &mut left).await;
     let receipts: Vec<String> = left.into_values().collect();
     queue.release(&receipts).await?;
     result
@@ -149,13 +225,18 @@ async fn move_all(
     options: &RedriveOptions,
     resender: Option<&Resender>,
     start: Timestamp,
-    progress: impl Fn(usize),
+    go_on: impl Fn(usize) -> bool,
     left: &mut BTreeMap<String, String>,
 ) -> Result<RedriveSummary, QueueError> {
     let start = start.nanoseconds() / 1_000_000;
     let mut summary = RedriveSummary::default();
     let mut blocked_groups: HashSet<String> = HashSet::new();
-    let mut count = 0;
+    let is_wanted = |id: &str| options.only.as_deref().is_none_or(|only| only == id);
+    let limit = match options.only {
+        Some(_) => 1,
+        None => options.limit,
+    };
+    let (mut count, mut goes_on) = (0, true);
     loop {
         let received = queue.receive().await?;
         let is_known = |message: &FailedMessage| left.contains_key(&message.id);
@@ -173,8 +254,10 @@ async fn move_all(
                 let group = message.group.as_ref().filter(|_| queue.is_fifo());
                 let is_blocked = group.is_some_and(|group| blocked_groups.contains(group));
                 let was_sent_before = i128::from(message.sent_milliseconds) < start;
-                let is_candidate = was_sent_before && !left.contains_key(&message.id);
-                if is_candidate && !is_blocked && count < options.limit {
+                let is_candidate = was_sent_before
+                    && is_wanted(&message.id)
+                    && !left.contains_key(&message.id);
+                if is_candidate && !is_blocked && count < limit {
                     count += 1;
                     chosen.push(message);
                 } else {
@@ -192,9 +275,10 @@ async fn move_all(
                 }
                 summary.count(message, &route, outcome);
             }
-            progress(chosen.len());
+            goes_on &= go_on(chosen.len());
         }
-        if only_known || count >= options.limit {
+        if only_known || count >= limit || !goes_on {
+            summary.has_more = !only_known;
             return Ok(summary);
         }
     }
@@ -209,7 +293,7 @@ async fn move_one(
 ) -> Result<(RedriveRoute, RedriveOutcome), QueueError> {
     let route = RedriveRoute::of(message, options);
     let outcome = match options.plan(&route) {
-        RedriveOutcome::Planned => match send(queue, resender, message, &route).await {
+        RedriveOutcome::Planned => match send(queue, options, resender, message, &route).await {
             Ok(()) => RedriveOutcome::Moved,
             Err(error) => RedriveOutcome::Failed(error.chars().take(ERROR_CHARS).collect()),
         },
@@ -223,57 +307,73 @@ async fn move_one(
 
 async fn send(
     queue: &impl FailedQueue,
+    options: &RedriveOptions,
     resender: Option<&Resender>,
     message: &FailedMessage,
     route: &RedriveRoute,
 ) -> Result<(), String> {
-    match (route, resender) {
-        (RedriveRoute::Queue(to), _) => {
-            let message = route::restored(message);
-            let sent = queue.send(&message, to).await;
-            sent.map_err(|error| error.to_string())
+    let to_queue = match (route, &options.listener_queue) {
+        (RedriveRoute::Queue(to), _) => Some((route::restored(message), to)),
+        // The listener knows the body as it is.
+        (RedriveRoute::Registration(_) | RedriveRoute::Stream(_), Some(to)) => {
+            Some((message.clone(), to))
         }
-        (RedriveRoute::Registration(notification), Some(resender)) => {
-            resender.notification(notification).await
-        }
-        (RedriveRoute::Stream(range), Some(resender)) => resender.records(range).await,
-        (RedriveRoute::Update(event), Some(resender)) => {
+        _ => None,
+    };
+    if let Some((message, to)) = to_queue {
+        let sent = queue.send(&message, to).await;
+        return sent.map_err(|error| error.to_string());
+    }
+    let late = || "it arrived during the redrive; run it again".to_owned();
+    let resender = resender.ok_or_else(late)?;
+    match (route, &resender.notifications) {
+        (RedriveRoute::Update(event), _) => {
             let deadline = resender.clock.now().after(TIMEOUT);
             resender.updates.update(event.as_bytes(), deadline).await
         }
-        _ => Err("it arrived during the redrive; run the command again".to_owned()),
+        (RedriveRoute::Delivery(letter), _) => resender.deliveries.redeliver(letter).await,
+        (RedriveRoute::Registration(notification), Some(sender)) => {
+            sender.notification(notification, &*resender.clock).await
+        }
+        (RedriveRoute::Stream(range), Some(sender)) => {
+            sender.records(range, &*resender.clock).await
+        }
+        _ => Err(late()),
     }
 }
 
-/// Sends notifications to the targets of their registrations, records of a stream to the listener, and makes updates.
+/// Carries out the routes that do not end in a queue.
 pub struct Resender {
-    pub channels: Box<dyn ChannelFactory>,
-    pub listener: Listener,
-    pub records: Box<dyn RecordSource>,
+    /// `None` if the stream listener sends notifications, see [`RedriveOptions::listener_queue`].
+    pub notifications: Option<NotificationSender>,
     pub updates: Box<dyn UpdateHandler>,
+    pub deliveries: Box<dyn DeadLetterHandler>,
     pub clock: Arc<dyn Clock>,
 }
 
-impl Resender {
-    async fn notification(&self, notification: &StoredNotification) -> Result<(), String> {
-        let deadline = self.clock.now().after(TIMEOUT);
+/// Sends notifications to the targets of their registrations, and records of a stream to a listener.
+pub struct NotificationSender {
+    pub channels: Box<dyn ChannelFactory>,
+    pub listener: Listener,
+    pub records: Box<dyn RecordSource>,
+}
+
+impl NotificationSender {
+    async fn notification(
+        &self,
+        notification: &StoredNotification,
+        clock: &dyn Clock,
+    ) -> Result<(), String> {
+        let deadline = clock.now().after(TIMEOUT);
         let registrations = self.listener.registrations();
-        let sent = notification.send(registrations, &*self.channels, deadline, &*self.clock);
+        let sent = notification.send(registrations, &*self.channels, deadline, clock);
         sent.await.map_err(|error| error.to_string())
     }
 
-    /// Passes the records to the listener. New undeliverable notifications go to the undeliverable queue again.
-    async fn records(&self, range: &RecordRange) -> Result<(), String> {
-        for event in self.records.events(range).await? {
-            let deadline = self.clock.now().after(TIMEOUT);
-            let summary = self.listener.handle(&event, deadline).await;
-            let summary = summary.map_err(|error| error.to_string())?;
-            if let Some(record) = summary.resume_at {
-                return Err(format!(
-                    "not all notifications from record {record} on could be sent"
-                ));
-            }
-        }
-        Ok(())
+    async fn records(&self, range: &RecordRange, clock: &dyn Clock) -> Result<(), String> {
+        let deadline = clock.now().after(TIMEOUT);
+        self.listener
+            .handle_again(&*self.records, range, deadline)
+            .await
     }
 }

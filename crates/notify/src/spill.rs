@@ -1,18 +1,19 @@
 //! The spill queue: the messages of suspended registrations wait there for their target, in order.
 //!
 //! [`SpillRoute::redirect`] sends them there instead of to their target; [`Listener::handle_spilled`] takes them from
-//! there. [`suspension`](antumbra_service::notifications::suspension) states when, and why nothing is overtaken.
+//! there. Undeliverable notifications and positions of discarded records that the HTTP API redrives come the same way. [`suspension`](antumbra_service::notifications::suspension) states when, and why nothing is overtaken.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_registration::Registrations;
-use antumbra_service::clock::Clock;
+use antumbra_service::clock::{Clock, time_left};
 use antumbra_service::notifications::suspension::{
     SPILL_TIME, SpilledKey, Suspension, SuspensionState, Suspensions,
 };
 use antumbra_service::notifications::{Channel, DispatchSummary, Envelope, Message, dispatch_with};
+use antumbra_service::redrive::RecordRange;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::QueueMessage;
@@ -29,6 +30,8 @@ use crate::undeliverable::{StoredNotification, Undeliverable};
 const ATTEMPT_TIME: Duration = Duration::from_secs(5);
 /// Time for which a key is marked: as long as a queue keeps a message.
 const MARK_TIME: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Receives after which records that cannot be handled again go back to the undeliverable queue.
+const RECORD_RECEIVES: u32 = 5;
 /// Bytes of a spilled message beside the notification and its attributes.
 pub(crate) const ENVELOPE_BYTES: usize = 8 * 1024;
 
@@ -324,10 +327,7 @@ impl Listener {
                 return all_failed();
             }
         };
-        let parse = |message: &QueueMessage| {
-            let stored = StoredNotification::parse(&message.body);
-            stored.filter(|stored| stored.spill.is_some())
-        };
+        let parse = |message: &QueueMessage| StoredNotification::parse(&message.body);
         let stored: Vec<Option<StoredNotification>> = messages.iter().map(parse).collect();
         let marks = stored
             .iter()
@@ -340,7 +340,7 @@ impl Listener {
                 return all_failed();
             }
         };
-        let mut to_send = Vec::new();
+        let (mut to_send, mut ranges) = (Vec::new(), Vec::new());
         let (mut undeliverable, mut failed) = (Vec::new(), BTreeSet::new());
         for (position, (message, stored)) in messages.iter().zip(stored).enumerate() {
             let mark = marks[position].as_ref();
@@ -348,9 +348,13 @@ impl Listener {
                 // Received again after everything of its key was sent: a later message may have arrived since.
                 continue;
             }
-            let spilled = match stored {
-                Some(stored) => self.resolve(position, stored, message, start),
-                None => Err(Box::new(unreadable(message))),
+            let spilled = match (stored, RecordRange::parse(&message.body)) {
+                (Some(stored), _) => self.resolve(position, stored, message, start),
+                (None, Some(range)) => {
+                    ranges.push((position, range));
+                    continue;
+                }
+                (None, None) => Err(Box::new(unreadable(message, "not a spilled notification"))),
             };
             match spilled {
                 Err(stored) => {
@@ -392,6 +396,21 @@ impl Listener {
                 results.sent += 1;
             }
         }
+        for (position, range) in &ranges {
+            let message = &messages[*position];
+            match self.redo(range, until).await {
+                Ok(()) => {}
+                Err(reason) if message.receives < RECORD_RECEIVES => {
+                    tracing::warn!(reason, "cannot handle records again");
+                    failed.insert(*position);
+                }
+                Err(reason) => {
+                    let id = Some(message.id.clone());
+                    let stored = unreadable(message, &reason);
+                    undeliverable.push(Undeliverable::new(*position, id, stored));
+                }
+            }
+        }
         let until = RESPONSE_RESERVE.deadline(deadline, start);
         let not_stored = self.send_undeliverable(&undeliverable, until).await;
         failed.extend(&not_stored);
@@ -413,6 +432,14 @@ impl Listener {
                 .map(|position| messages[position].id.clone())
                 .collect(),
         }
+    }
+
+    async fn redo(&self, range: &RecordRange, until: Timestamp) -> Result<(), String> {
+        let records = self.records.as_ref();
+        let records = records.ok_or("records of a stream cannot be read here")?;
+        let time = time_left(self.clock.now(), until);
+        let redone = tokio::time::timeout(time, self.handle_again(&**records, range, until));
+        redone.await.unwrap_or_else(|_| Err("timed out".to_owned()))
     }
 
     /// Finds the channel of a spilled message; returns its form in the undeliverable queue if it can never be sent.
@@ -469,9 +496,9 @@ fn mark_of(stored: &StoredNotification) -> Option<(SpilledKey, String)> {
     Some((key, stored.spill.clone()?))
 }
 
-fn unreadable(message: &QueueMessage) -> StoredNotification {
+fn unreadable(message: &QueueMessage, reason: &str) -> StoredNotification {
     let stored = StoredNotification {
-        reason: "not a spilled notification".to_owned(),
+        reason: reason.to_owned(),
         ..StoredNotification::default()
     };
     stored.with_body(&serde_json::to_string(&message.body).unwrap_or_default())

@@ -1,5 +1,6 @@
 //! Queues of failed messages on SQS. The caller needs `sqs:ReceiveMessage`, `sqs:DeleteMessage`,
-//! `sqs:ChangeMessageVisibility`, `sqs:SendMessage` and `sqs:GetQueueUrl`.
+//! `sqs:ChangeMessageVisibility` and `sqs:SendMessage`, for [`SqsFailedQueue::depth`] `sqs:GetQueueAttributes`, and for
+//! queues that are not given by URL `sqs:GetQueueUrl`.
 
 use antumbra_registration::Queue;
 use antumbra_service::redrive::{Attribute, FailedMessage, FailedQueue, QueueError};
@@ -8,8 +9,9 @@ use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, Message, MessageAttributeValue,
-    MessageSystemAttributeName as System,
+    MessageSystemAttributeName as System, QueueAttributeName,
 };
+use futures_util::future::try_join_all;
 
 use crate::channels::sqs::BATCH_COUNT;
 use crate::classify::with_causes;
@@ -18,6 +20,8 @@ use crate::classify::with_causes;
 const VISIBILITY_SECONDS: i32 = 120;
 /// Empty responses after which a queue counts as empty.
 const EMPTY_RESPONSES: usize = 2;
+/// Calls at once that make messages visible again.
+const CONCURRENT_RELEASES: usize = 8;
 /// Maximum length of a deduplication id.
 const DEDUPLICATION_CHARS: usize = 128;
 
@@ -39,6 +43,54 @@ impl SqsFailedQueue {
     pub fn name(&self) -> &str {
         self.url.rsplit('/').next().unwrap_or_default()
     }
+
+    /// Returns about how many messages the queue holds.
+    pub async fn depth(&self) -> Result<QueueDepth, QueueError> {
+        use QueueAttributeName::{
+            ApproximateNumberOfMessages as Visible, ApproximateNumberOfMessagesDelayed as Delayed,
+            ApproximateNumberOfMessagesNotVisible as Hidden,
+        };
+        let call = self.client.get_queue_attributes().queue_url(&self.url);
+        let call = call.attribute_names(Visible);
+        let call = call.attribute_names(Delayed).attribute_names(Hidden);
+        let response = call.send().await.map_err(|error| queue_error(&error))?;
+        let attributes = response.attributes.unwrap_or_default();
+        let count = |name| -> u64 {
+            let count = attributes.get(&name).and_then(|count| count.parse().ok());
+            count.unwrap_or_default()
+        };
+        Ok(QueueDepth {
+            visible: count(Visible),
+            hidden: count(Hidden) + count(Delayed),
+        })
+    }
+
+    async fn release_batch(&self, receipts: &[String]) -> Result<(), QueueError> {
+        let entries = receipts.iter().enumerate().map(|(at, receipt)| {
+            ChangeMessageVisibilityBatchRequestEntry::builder()
+                .id(at.to_string())
+                .receipt_handle(receipt)
+                .visibility_timeout(0)
+                .build()
+                .map_err(|error| QueueError::Failed(error.to_string()))
+        });
+        let call = self.client.change_message_visibility_batch();
+        call.queue_url(&self.url)
+            .set_entries(Some(entries.collect::<Result<_, _>>()?))
+            .send()
+            .await
+            .map_err(|error| queue_error(&error))?;
+        Ok(())
+    }
+}
+
+/// About how many messages a queue holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueDepth {
+    /// Messages that can be received.
+    pub visible: u64,
+    /// Messages that were received a moment ago or are delayed.
+    pub hidden: u64,
 }
 
 impl FailedQueue for SqsFailedQueue {
@@ -67,21 +119,9 @@ impl FailedQueue for SqsFailedQueue {
     }
 
     async fn release(&self, receipts: &[String]) -> Result<(), QueueError> {
-        for some in receipts.chunks(BATCH_COUNT) {
-            let entries = some.iter().enumerate().map(|(at, receipt)| {
-                ChangeMessageVisibilityBatchRequestEntry::builder()
-                    .id(at.to_string())
-                    .receipt_handle(receipt)
-                    .visibility_timeout(0)
-                    .build()
-                    .map_err(|error| QueueError::Failed(error.to_string()))
-            });
-            let call = self.client.change_message_visibility_batch();
-            call.queue_url(&self.url)
-                .set_entries(Some(entries.collect::<Result<_, _>>()?))
-                .send()
-                .await
-                .map_err(|error| queue_error(&error))?;
+        let batches: Vec<&[String]> = receipts.chunks(BATCH_COUNT).collect();
+        for some in batches.chunks(CONCURRENT_RELEASES) {
+            try_join_all(some.iter().map(|batch| self.release_batch(batch))).await?;
         }
         Ok(())
     }

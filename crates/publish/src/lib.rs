@@ -23,6 +23,6 @@ pub use channels::{
     AwsChannelFactory, ChannelOptions, DeliveryQueues, deduplication_id, eventbridge, group_id,
     iot, sns, sqs,
 };
-pub use failed_queue::{SqsFailedQueue, queue_error, queue_url};
+pub use failed_queue::{QueueDepth, SqsFailedQueue, queue_error, queue_url};
 pub use visibility::SqsVisibility;
 pub use webhook::WebhookSender;

@@ -33,6 +33,8 @@ use antumbra_shadow::Timestamp;
 mod clients;
 mod deliveries;
 mod messages;
+mod queues;
+mod registrations;
 mod sensors;
 mod shadows;
 
@@ -42,7 +44,13 @@ pub use clients::{
 pub use deliveries::{
     Attempt, Delivery, DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress,
 };
-pub use messages::{Message, MessageEntry, MessagePage, MessageSource, SourcePage};
+pub use messages::{
+    Message, MessageEntry, MessagePage, MessageSource, OutboundMessage, SentMessage, SourcePage,
+};
+pub use queues::{
+    FailedMessage, FailedMessages, FailedQueue, FailedQueues, RedriveResult, RedriveResults,
+};
+pub use registrations::{Registration, RegistrationPage, RegistrationSummary};
 pub use sensors::{
     Location, NewReading, NewReadings, NewSensor, NewSignals, Reading, ReadingPage, Scalar, Sensor,
     SensorData, SensorDescription, SensorPage, SensorPatch, SensorState, SensorSummary,

@@ -3,13 +3,13 @@
 //! In reading order: [`Source`] and [`MessageId`] identify a message, [`Body`] is its content; [`MessageParser`] makes
 //! a message from the text of a queue's message, or rejects it; the ports, one for each role ([`MessageWriter`],
 //! [`SourceTracker`], [`MessageReader`], [`MessageIndex`], [`MessageDeleter`], [`Sources`]);
-//! [`HourlySourceTracker`], which saves calls; and [`span`] and [`list`], which combine calls.
-//!
-//! Nothing here knows of queues, topics or tables.
+//! [`HourlySourceTracker`], which saves calls; [`span`] and [`list`], which combine calls; and [`Outbound`], the other
+//! direction: messages to devices.
 
 mod body;
 mod browse;
 mod name;
+mod outbound;
 mod parser;
 mod ports;
 mod source_tracker;
@@ -18,6 +18,7 @@ pub use crate::paging::Page;
 pub use body::Body;
 pub use browse::{ListRequest, Span, list, shorten_page, span};
 pub use name::{MESSAGE_ID_BYTES, MessageId, SOURCE_BYTES, Source};
+pub use outbound::{Outbound, OutboundError, OutboundQueue};
 pub use parser::{
     FieldPath, InboxMessage, IncomingMessage, InvalidFieldPath, InvalidPadding, MessageParser,
     Padding, RESPONSE_BYTES, Rejection, RejectionCode, TOPIC_BYTES,

@@ -8,6 +8,7 @@ use antumbra_shadow::Timestamp;
 use async_trait::async_trait;
 use serde::Deserialize;
 
+use crate::deliveries::DeliveryMessage;
 use crate::store::{ErrorClass, SendFuture};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,6 +117,12 @@ impl RecordRange {
 pub trait RecordSource: Send + Sync {
     /// Returns the records in order as Lambda events in JSON, or the reason why some are missing.
     async fn events(&self, range: &RecordRange) -> Result<Vec<Vec<u8>>, String>;
+}
+
+/// Queues dead deliveries again: a delivery that is recorded as dead is not sent because its message is back in a queue.
+#[async_trait]
+pub trait DeadLetterHandler: Send + Sync {
+    async fn redeliver(&self, letter: &DeliveryMessage) -> Result<(), String>;
 }
 
 /// Makes updates of shadows that were published over MQTT.

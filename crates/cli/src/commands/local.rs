@@ -110,7 +110,8 @@ pub(crate) async fn run(
         anstream::eprintln!("the variable {name} is not used: the local stack sets it itself");
     }
     let terminal = std::io::stderr().is_terminal();
-    let (mut reload, registrations) = Reload::start(&arguments.registrations)?;
+    let (mut reload, registrations, registration_files) =
+        Reload::start(&arguments.registrations)?;
     let enabled_registrations = registrations
         .iter()
         .filter(|(_, registration)| registration.enabled)
@@ -129,6 +130,7 @@ pub(crate) async fn run(
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
         registrations,
+        registration_files,
         settings: settings.clone(),
         unkind: arguments.unkind.map(Unkind::with_seed).unwrap_or_default(),
         rabbitmq: arguments.rabbitmq.clone().map(|broker| Source {

@@ -8,16 +8,17 @@ use antumbra_dynamodb::streams::{self, StreamRecords};
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
-use antumbra_notify::redrive::{self, RedriveOptions, RedriveRoute, Resender};
+use antumbra_notify::redrive::{
+    self, NotificationSender, RedriveOptions, RedriveRoute, Resender,
+};
 use antumbra_publish::sqs::BYTES;
 use antumbra_publish::{
-    AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsFailedQueue,
+    AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsChannel, SqsFailedQueue,
 };
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::redrive::UpdateHandler;
-use antumbra_shadow::{Model, Timestamp};
+use antumbra_service::deliveries::{Deliveries, Queues};
+use antumbra_shadow::Model;
 use antumbra_shadow_requests::ShadowRequests;
-use async_trait::async_trait;
 use clap::{Args, Subcommand};
 
 use crate::commands::registrations::Directory;
@@ -49,8 +50,9 @@ enum QueuesCommand {
     /// Move messages back to their source. Shows the plan; --go executes it.
     ///
     /// Quarantined messages and dead letters go back to their queue, notifications to the target of their
-    /// registration, failed stream records are read again from their stream, and failed updates of shadows over
-    /// MQTT are made by their original time. Other failed MQTT requests stay: their senders have repeated them.
+    /// registration, dead webhook deliveries to their client, failed stream records are read again from their
+    /// stream, and failed updates of shadows over MQTT are made by their original time. Other failed MQTT requests
+    /// stay: their senders have repeated them.
     ///
     /// Example: antumbra queues redrive antumbra-quarantine --go
     Redrive(RedriveArguments),
@@ -108,8 +110,8 @@ pub(crate) async fn run(
             bodies,
         } => {
             let queue = SqsFailedQueue::open(&sqs, &queue).await?;
-            let messages = redrive::peek(&queue, limit as usize).await?;
-            output::print(&render::messages(&queue, &messages, bodies, json))
+            let peeked = redrive::peek(&queue, limit as usize, usize::MAX).await?;
+            output::print(&render::messages(&queue, &peeked, bodies, json))
         }
         QueuesCommand::Redrive(arguments) => {
             let queue = SqsFailedQueue::open(&sqs, &arguments.queue).await?;
@@ -128,17 +130,16 @@ impl RedriveArguments {
         let options = RedriveOptions {
             limit: self.limit as usize,
             sources: self.sources.clone(),
-            to: self
-                .to
-                .clone()
-                .or_else(|| source_of_dead_letters(&queue.url)),
+            to: self.to.clone(),
+            holds_deliveries: holds_deliveries(queue.name()),
             drop_requests: self.drop_requests,
+            ..RedriveOptions::default()
         };
         let start = SystemClock.now();
-        let messages = redrive::peek(queue, options.limit).await?;
+        let messages = redrive::peek(queue, options.limit, usize::MAX).await?.messages;
         if !self.go {
             let plan = redrive::plan(&messages, &options);
-            return output::print(&render::redrive(queue, &plan, false, json));
+            return output::print(&render::redrive(queue, plan, false, json));
         }
         let needs_resender = |message| RedriveRoute::of(message, &options).needs_resender();
         let resender = match messages.iter().any(needs_resender) {
@@ -148,10 +149,12 @@ impl RedriveArguments {
         let progress = Progress::of(messages.len(), "messages moved");
         let done = redrive::redrive(queue, &options, resender.as_ref(), start, |count| {
             progress.add(count);
+            true
         });
         let done = done.await?;
-        output::print(&render::redrive(queue, &done, true, json))?;
-        match done.failed() {
+        let failed = done.failed();
+        output::print(&render::redrive(queue, done, true, json))?;
+        match failed {
             0 => Ok(()),
             failed => Err(CliError::failed(format!(
                 "{failed} messages could not be moved"
@@ -185,6 +188,16 @@ impl RedriveArguments {
                 }),
             },
         );
+        let sqs = aws_sdk_sqs::Client::new(&aws);
+        let deliveries = Deliveries::new(
+            DynamoDbClients::connect(&database, table),
+            DynamoDbDeliveries::connect(&database, table),
+            Queues {
+                ordered: Arc::new(SqsChannel::new(&sqs, &self.ordered_queue)),
+                unordered: Arc::new(SqsChannel::new(&sqs, &self.unordered_queue)),
+            },
+            Arc::new(SystemClock),
+        );
         let settings = connection.settings().await?;
         let model = settings.model(Model::default());
         let clock = Arc::new(SystemClock);
@@ -206,37 +219,20 @@ impl RedriveArguments {
         let listener = Listener::new(registrations, &channels, model, clock.clone());
         let listener = listener.map_err(CliError::invalid)?;
         Ok(Resender {
-            channels: Box::new(channels),
-            listener: listener.with_documents(shadows),
-            records: Box::new(StreamRecords(streams::Client::new(&database))),
-            updates: Box::new(Updates(updates)),
+            notifications: Some(NotificationSender {
+                channels: Box::new(channels),
+                listener: listener.with_documents(shadows),
+                records: Box::new(StreamRecords(streams::Client::new(&database))),
+            }),
+            updates: Box::new(updates),
+            deliveries: Box::new(deliveries),
             clock,
         })
     }
 }
 
-/// The function that makes updates, called in this process.
-struct Updates(ShadowRequests<DynamoDbShadows>);
-
-#[async_trait]
-impl UpdateHandler for Updates {
-    async fn update(&self, event: &[u8], deadline: Timestamp) -> Result<(), String> {
-        let done = self.0.respond(event, deadline).await;
-        let done = done.map_err(|error| error.to_string())?;
-        match done.code {
-            None => Ok(()),
-            Some(code) => Err(format!("the update was rejected with code {code}")),
-        }
-    }
-}
-
-/// Returns the queue that the dead letters of a deliveries queue go back to. The operator names the dead-letter
-/// queue, so no sender chooses it.
-fn source_of_dead_letters(url: &str) -> Option<String> {
-    let name = url.rsplit('/').next()?;
-    let (base, fifo) = match name.strip_suffix(".fifo") {
-        Some(base) => (base, ".fifo"),
-        None => (name, ""),
-    };
-    Some(format!("{}{fifo}", base.strip_suffix("-dead")?))
+/// Returns whether a queue holds dead webhook deliveries. The operator names the queue, so no sender decides it.
+fn holds_deliveries(name: &str) -> bool {
+    let name = name.strip_suffix(".fifo").unwrap_or(name);
+    name.ends_with("deliveries-dead")
 }

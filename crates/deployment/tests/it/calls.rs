@@ -158,7 +158,8 @@ impl HttpConnector for Recording<SharedHttpConnector> {
             let failure = json!({"__type": "com.amazonaws.dynamodb.v20120810#InternalServerError"});
             return answer(500, &failure);
         }
-        if call.service == "dynamodb" {
+        let of_stream = ["GetShardIterator", "GetRecords"].contains(&&*call.operation);
+        if call.service == "dynamodb" && !of_stream {
             ask_for_units(&mut request, call.body);
         }
         HttpConnectorFuture::new(async move {
@@ -256,12 +257,20 @@ impl Call {
         let one = |action: &str, resource: String| vec![Permission::new(action, arn(resource))];
         let member = |name: &str| self.body[name].as_str().unwrap_or_default();
         match (&self.service[..], &self.operation[..]) {
+            ("dynamodb", "GetShardIterator" | "GetRecords") => {
+                // The name of a stream is the time of its creation.
+                let action = format!("dynamodb:{}", self.operation);
+                one(&action, "table/antumbra/stream/*".to_owned())
+            }
             ("dynamodb", _) => self.tables().into_iter().collect(),
             ("sqs", "SendMessage" | "SendMessageBatch") => {
                 one("sqs:SendMessage", queue(member("QueueUrl")))
             }
             ("sqs", "ChangeMessageVisibility" | "ChangeMessageVisibilityBatch") => {
                 one("sqs:ChangeMessageVisibility", queue(member("QueueUrl")))
+            }
+            ("sqs", "ReceiveMessage" | "DeleteMessage" | "GetQueueAttributes") => {
+                one(&format!("sqs:{}", self.operation), queue(member("QueueUrl")))
             }
             ("sqs", "GetQueueUrl") => one("sqs:GetQueueUrl", member("QueueName").to_owned()),
             ("sns", "Publish" | "PublishBatch") => {

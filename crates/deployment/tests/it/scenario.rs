@@ -5,6 +5,7 @@
 
 mod clients;
 mod inbox;
+mod queues;
 mod sensors;
 mod shadows;
 
@@ -143,6 +144,7 @@ impl Scenario {
         self.run_inbox().await;
         self.run_sensors().await;
         self.run_clients().await;
+        self.run_queues().await;
     }
 
     pub(crate) async fn stop(self) {

@@ -1,24 +1,28 @@
 //! Configuration of the function.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use antumbra_dynamodb::SensorConfig;
 use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
+use antumbra_notify::files;
 use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
 use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
-use crate::AuthMode;
+use crate::failed_messages::QueueUrls;
+use crate::{AuthMode, RegistrationFiles};
 
 #[derive(Debug)]
 pub struct Config {
     pub table: String,
     pub messages_table: String,
-    /// Queue of deliveries in mode `every`.
-    pub ordered_queue_url: String,
-    /// Queue of deliveries in mode `latest`.
-    pub unordered_queue_url: String,
+    pub queues: QueueUrls,
+    /// Queue of messages to devices.
+    pub outbound_queue_url: String,
     /// Largest message that the queues accept.
     pub queue_bytes: usize,
     pub auth: AuthMode,
@@ -29,6 +33,9 @@ pub struct Config {
     pub signal_values: ValueType,
     pub model: Model,
     pub layout: Layout,
+    pub registrations: RegistrationFiles,
+    /// How updates over MQTT are made, to make failed ones again.
+    pub updates: antumbra_shadow_requests::Config,
 }
 
 impl FunctionConfig for Config {
@@ -40,8 +47,18 @@ impl FunctionConfig for Config {
         Config {
             table,
             messages_table: environment.required("MESSAGES_TABLE"),
-            ordered_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
-            unordered_queue_url: environment.required("DELIVERIES_QUEUE_URL"),
+            queues: QueueUrls {
+                undeliverable: environment.required("UNDELIVERABLE_QUEUE_URL"),
+                quarantine: environment.required("QUARANTINE_QUEUE_URL"),
+                dead: environment.required("DELIVERIES_DEAD_QUEUE_URL"),
+                dead_fifo: environment.required("DELIVERIES_DEAD_FIFO_QUEUE_URL"),
+                deliveries: environment.required("DELIVERIES_QUEUE_URL"),
+                deliveries_fifo: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
+                inbound: environment.required("INBOUND_QUEUE_URL"),
+                signals: environment.required("SIGNALS_QUEUE_URL"),
+                spill: environment.required("SPILL_QUEUE_URL"),
+            },
+            outbound_queue_url: environment.required("OUTBOUND_QUEUE_URL"),
             queue_bytes: sqs::BYTES,
             auth: environment.or("AUTH", AuthMode::Gateway),
             webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
@@ -49,6 +66,20 @@ impl FunctionConfig for Config {
             signal_values: environment.or("DATA", ValueType::default()),
             model: config::merge_model(environment),
             layout: config::layout(environment),
+            registrations: files_of(environment.or("REGISTRATIONS", "registrations".into())),
+            updates: antumbra_shadow_requests::Config::without_responses(environment),
         }
     }
+}
+
+/// Registrations in a directory. It is read at the first request, and only then: a layer does not change.
+fn files_of(directory: PathBuf) -> RegistrationFiles {
+    let read = std::sync::OnceLock::new();
+    Arc::new(move || {
+        if let Some(files) = read.get() {
+            return Ok(Arc::clone(files));
+        }
+        let files = Arc::from(files::read(&directory)?);
+        Ok(Arc::clone(read.get_or_init(|| files)))
+    })
 }

@@ -1,5 +1,5 @@
-//! The HTTP API: one router for shadows, messages, sensors, clients and deliveries, behind API Gateway and on
-//! the local stack.
+//! The HTTP API: one router for shadows, messages, sensors, clients, deliveries, registrations and failed messages, behind
+//! API Gateway and on the local stack.
 //!
 //! In reading order:
 //!
@@ -17,6 +17,7 @@ mod auth;
 mod conditions;
 mod config;
 mod extract;
+mod failed_messages;
 pub mod gateway;
 mod idempotency;
 mod openapi;
@@ -30,6 +31,7 @@ pub use config::Config;
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub use routes::router;
-pub use services::{Services, build};
+pub use failed_messages::{FailedMessageQueues, QueueUrls};
+pub use services::{RegistrationFiles, Services, build};
 
 pub const NAME: &str = "http-api";

@@ -10,6 +10,8 @@ mod deliveries;
 mod description;
 pub(crate) mod health;
 mod messages;
+mod queues;
+mod registrations;
 mod sensors;
 mod shadows;
 
@@ -63,6 +65,8 @@ resources! {
     Sensors "sensors" "Sensors by location, their states and readings.";
     Clients "clients" "Webhook clients and their links to sensors.";
     Deliveries "deliveries" "Webhook deliveries and their attempts.";
+    Registrations "registrations" "Rules that send changes to targets.";
+    Queues "queues" "Failed messages: undeliverable, quarantined and dead-lettered.";
     Description "description" "The description of the API.";
     Health "health" "Health of the API.";
 }
@@ -138,6 +142,7 @@ routes! {
 
     get "/v1/messages" messages::sources, Messages Read, "list_sources", [], "Lists the sources of messages with the hour of their last message.";
     get "/v1/messages/{uuid}" messages::list, Messages Read, "list_messages", [], "Lists the messages of a source, ordered by message id.";
+    post "/v1/messages/{uuid}" messages::send, Messages Write, "send_message", [], "Sends a message to a device: puts it into the outbound queue.";
     get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";
     delete "/v1/messages/{uuid}/{messageId}" messages::delete, Messages Write, "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
 
@@ -174,6 +179,13 @@ routes! {
     put "/v1/clients/{id}/sensors/{sensor}" clients::link, Clients Write, "link", [404], "Links a client to a sensor. Linking them again changes nothing.";
     delete "/v1/clients/{id}/sensors/{sensor}" clients::unlink, Clients Write, "unlink", [404], "Removes the link between a client and a sensor. Its deliveries in progress are skipped.";
     get "/v1/clients/{id}/sensors" clients::links_of_client, Clients Read, "list_links_of_client", [404], "Lists the sensors that a client is linked to.";
+
+    get "/v1/registrations" registrations::list, Registrations Read, "list_registrations", [], "Lists the registrations, ordered by name.";
+    get "/v1/registrations/{name}" registrations::get, Registrations Read, "get_registration", [404], "Reads a registration.";
+
+    get "/v1/queues" queues::list, Queues Read, "list_queues", [], "Lists the queues of failed messages with approximate numbers of messages.";
+    get "/v1/queues/{queue}" queues::messages, Queues Read, "list_failed_messages", [404], "Shows messages of a queue, in no particular order. They stay there, hidden from a redrive for a moment.";
+    post "/v1/queues/{queue}/redrive" queues::redrive, Queues Admin, "redrive", [404], "Moves messages back to their source: quarantined messages and dead letters to their queue, notifications to the stream listener, updates over MQTT to their shadow. Each request moves a part; repeat it while `hasMore` is true.";
 }
 
 pub fn all() -> Vec<Route> {

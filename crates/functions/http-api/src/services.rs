@@ -6,25 +6,39 @@ use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
     DynamoDbShadows, ShadowTableConfig, client,
 };
+use antumbra_notify::files::FilesError;
+use antumbra_notify::redrive::Resender;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Deliveries, Queues};
+use antumbra_service::inbox::Outbound;
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
 use antumbra_service::sensors::{Sensors, ValueType};
 use antumbra_service::shadows::Shadows;
+use antumbra_shadow_requests::ShadowRequests;
+use async_trait::async_trait;
 use aws_types::SdkConfig;
 use axum::Router;
 use axum::extract::State;
 
+use crate::failed_messages::FailedMessageQueues;
 use crate::{Config, router};
+
+/// Reads names and texts of the files of all registrations.
+pub type RegistrationFiles =
+    Arc<dyn Fn() -> Result<Arc<[(String, String)]>, FilesError> + Send + Sync>;
 
 pub struct Services {
     pub shadows: Shadows<DynamoDbShadows>,
     pub messages: DynamoDbInbox,
+    pub outbound: Outbound,
     pub sensors: Sensors<DynamoDbSensors>,
     pub clients: Clients<DynamoDbClients, Guard>,
     pub deliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries>,
+    pub registrations: RegistrationFiles,
+    pub failed_messages: FailedMessageQueues,
     /// Values that signals may have.
     pub signal_values: ValueType,
     pub idempotency: DynamoDbIdempotency,
@@ -41,26 +55,69 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
     let sqs = aws_sdk_sqs::Client::new(sdk);
     let queue = |url| Arc::new(SqsChannel::new(&sqs, url).with_bytes(config.queue_bytes));
     let queues = Queues {
-        ordered: queue(&config.ordered_queue_url),
-        unordered: queue(&config.unordered_queue_url),
+        ordered: queue(&config.queues.deliveries_fifo),
+        unordered: queue(&config.queues.deliveries),
     };
+    let updates = ShadowRequests::new(
+        shadows.clone(),
+        config.updates,
+        Arc::new(Unpublished),
+        Arc::clone(&clock),
+    );
+
     let history = DynamoDbDeliveries::connect(sdk, table);
+    let deliveries = Deliveries::new(clients.clone(), history, queues, Arc::clone(&clock));
+    let resender = Resender {
+        notifications: None,
+        updates: Box::new(updates),
+        deliveries: Box::new(deliveries.clone()),
+        clock: Arc::clone(&clock),
+    };
     let services = Services {
         shadows: Shadows::with_clock(shadows, Arc::clone(&clock)).with_model(config.model),
         messages: DynamoDbInbox::connect(sdk, config.messages_table),
+        outbound: Outbound {
+            queue: queue(&config.outbound_queue_url),
+            clock: Arc::clone(&clock),
+        },
         sensors: Sensors::with_clock(
             DynamoDbSensors::connect(sdk, config.sensors),
             Arc::clone(&clock),
         ),
         clients: Clients::new(
-            clients.clone(),
+            clients,
             Guard::new(config.webhook_allow),
             Arc::clone(&clock),
         ),
-        deliveries: Deliveries::new(clients, history, queues, Arc::clone(&clock)),
+        deliveries,
+        registrations: config.registrations,
+        failed_messages: FailedMessageQueues {
+            sqs,
+            urls: config.queues,
+            resender,
+            clock: Arc::clone(&clock),
+        },
         signal_values: config.signal_values,
         idempotency: DynamoDbIdempotency::new(client(sdk), table),
         clock,
     };
     router(services, config.auth)
+}
+
+/// Drops the responses to updates that are made again: nobody waits for them any more.
+struct Unpublished;
+
+#[async_trait]
+impl Channel for Unpublished {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 1,
+            batch_bytes: usize::MAX,
+            message_bytes: usize::MAX,
+        }
+    }
+
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
+        messages.iter().map(|_| Ok(())).collect()
+    }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use antumbra_dynamodb::DynamoDbInbox;
 use antumbra_publish::{IotChannel, SqsChannel};
 use antumbra_service::clock::{Clock, SystemClock};
+use antumbra_service::inbox::Outbound;
 use aws_types::SdkConfig;
 use lambda_runtime::Error;
 
 use crate::config::{InboxConfig, RequestsConfig, SendConfig};
-use crate::operations::{Outbound, SendFunction};
+use crate::operations::SendFunction;
 use crate::{InboxFunction, InboxRequests};
 
 /// Wires a function that uses the inbox.

@@ -13,7 +13,7 @@ mod step;
 use std::future::Future;
 
 use antumbra_service::inbox::{
-    MessageDeleter, MessageId, MessageIndex, MessageReader, Source, Sources,
+    MessageDeleter, MessageId, MessageIndex, MessageReader, OutboundQueue, Source, Sources,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::inbox_request::ParsedRequest;
@@ -22,7 +22,6 @@ use antumbra_wire::rules::Operation;
 use serde::Serialize;
 
 use crate::OperationError;
-pub use send::{Outbound, OutboundQueue};
 
 #[derive(Debug, Clone)]
 pub struct RequestContext {

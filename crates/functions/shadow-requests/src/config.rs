@@ -55,8 +55,9 @@ word_enum! {
     }
 }
 
-impl FunctionConfig for Config {
-    fn from_env(environment: &mut Environment) -> Config {
+impl Config {
+    /// Reads everything but the endpoint of AWS IoT, for a function that publishes no responses.
+    pub fn without_responses(environment: &mut Environment) -> Config {
         Config {
             table: environment.required("TABLE"),
             layout: config::layout(environment),
@@ -64,8 +65,17 @@ impl FunctionConfig for Config {
             model: config::merge_model(environment),
             order: environment.or("MQTT_ORDER", Order::default()),
             acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
-            iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            iot_endpoint: None,
             topic_prefix: environment.or("TOPIC_PREFIX", TopicPrefix::default()),
+        }
+    }
+}
+
+impl FunctionConfig for Config {
+    fn from_env(environment: &mut Environment) -> Config {
+        Config {
+            iot_endpoint: environment.optional("IOT_ENDPOINT"),
+            ..Config::without_responses(environment)
         }
     }
 }

@@ -8,6 +8,7 @@ use antumbra_lambda_kit::respond::{Responder, unpublished};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::Clock;
 use antumbra_service::notifications::Channel;
+use antumbra_service::redrive::UpdateHandler;
 use antumbra_service::shadows::{ShadowId, ShadowStore, Shadows};
 use antumbra_shadow::{Arrays, Timestamp};
 use antumbra_wire::events::rule::RuleEvent;
@@ -170,5 +171,17 @@ impl<P: ShadowStore> Handler for ShadowRequests<P> {
     async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
         let summary = self.respond(&invocation.event, invocation.deadline).await?;
         Ok(Response::empty(summary.metrics()))
+    }
+}
+
+#[async_trait]
+impl<P: ShadowStore> UpdateHandler for ShadowRequests<P> {
+    async fn update(&self, event: &[u8], deadline: Timestamp) -> Result<(), String> {
+        let done = self.respond(event, deadline).await;
+        let done = done.map_err(|error| error.to_string())?;
+        match done.code {
+            None => Ok(()),
+            Some(code) => Err(format!("the update was rejected with code {code}")),
+        }
     }
 }

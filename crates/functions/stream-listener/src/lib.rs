@@ -4,6 +4,7 @@ mod config;
 
 use std::sync::Arc;
 
+use antumbra_dynamodb::streams::{self, StreamRecords};
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig,
 };
@@ -82,6 +83,8 @@ pub fn build(
         let shadows = DynamoDbShadows::connect(sdk, table);
         listener = listener.with_documents(shadows);
     }
+    let records = StreamRecords(streams::Client::new(sdk));
+    listener = listener.with_records(Box::new(records));
     Ok(StreamListener(listener))
 }
 

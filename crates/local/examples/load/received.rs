@@ -125,7 +125,7 @@ pub(crate) async fn deliveries(mut endpoint: Receiver, received: Arc<Received>, 
         let sensor = body["sensor"]["id"].as_str().unwrap();
         let sequence = body["sequence"].as_u64().unwrap();
         received.take(sensor, sequence, body["id"].as_str().unwrap());
-        let occurred = Timestamp::parse(body["occurred_at"].as_str().unwrap()).unwrap();
+        let occurred = Timestamp::parse(body["occurredAt"].as_str().unwrap()).unwrap();
         meter.delivery(since(occurred.nanoseconds()));
     }
 }

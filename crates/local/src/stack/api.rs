@@ -1,7 +1,7 @@
 //! The HTTP API: the router that runs behind API Gateway, on a port of its own and with a bearer token.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use antumbra_http_api::{AuthMode, Config, NAME, Token, build};
 use antumbra_lambda_kit::functions::spec;
@@ -17,11 +17,15 @@ use crate::http::serve;
 use crate::listen::bind;
 use crate::task::Running;
 
+/// Names and texts of the files of the registrations in force.
+pub(super) type InForce = Arc<RwLock<Arc<[(String, String)]>>>;
+
 /// Starts the API and returns its address.
 pub(super) async fn start(
     services: &LocalServices,
     port: u16,
     token: &str,
+    registrations: InForce,
 ) -> Result<(SocketAddr, Running), StackError> {
     let (listener, address) = bind("HTTP", port).await?;
     // Each request passes through a function that does nothing, so that tests can make it fail.
@@ -31,6 +35,10 @@ pub(super) async fn start(
     let clock = Arc::new(services.clock.clone());
     let config = Config {
         auth: AuthMode::Token(Token::new(token)),
+        registrations: Arc::new(move || {
+            let files = registrations.read().unwrap_or_else(PoisonError::into_inner);
+            Ok(Arc::clone(&files))
+        }),
         ..services.config(NAME)?
     };
     let router = build(config, &sdk, clock);

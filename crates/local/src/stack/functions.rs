@@ -8,10 +8,11 @@ use antumbra_lambda_kit::config::{Common, FunctionConfig};
 use antumbra_lambda_kit::environment::EnvironmentError;
 use antumbra_message_requests::InboxFunction;
 use antumbra_message_requests::operations::{
-    DeleteFunction, GetFunction, NextFunction, Outbound, QueryFunction, SendFunction,
+    DeleteFunction, GetFunction, NextFunction, QueryFunction, SendFunction,
 };
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
+use antumbra_service::inbox::Outbound;
 use antumbra_stream_listener::StreamListener;
 use aws_types::SdkConfig;
 

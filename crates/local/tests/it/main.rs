@@ -8,6 +8,7 @@ mod data_plane;
 mod device;
 mod dynamodb;
 mod eventbridge;
+mod failed_messages;
 mod inbox_e2e;
 mod listener_e2e;
 mod mqtt;

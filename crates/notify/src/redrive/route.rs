@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use antumbra_service::deliveries::DeliveryMessage;
 use antumbra_service::redrive::{Attribute, FailedMessage, RecordRange};
 use antumbra_wire::events::rule::RuleEvent;
 use antumbra_wire::events::sqs::Origin;
@@ -21,6 +22,8 @@ pub enum RedriveRoute {
     Stream(RecordRange),
     /// Make the update of a shadow in this event of a rule.
     Update(String),
+    /// Begin another round of a webhook delivery.
+    Delivery(DeliveryMessage),
     /// A failed MQTT request, which its sender has repeated.
     Request,
     /// No route, with the reason.
@@ -38,6 +41,10 @@ const SHADOW_REQUESTS: &str = "-shadow-requests";
 /// Returns the name of a queue that is given by name, URL or ARN.
 fn name_of(queue: &str) -> &str {
     queue.rsplit(['/', ':']).next().unwrap_or(queue)
+}
+
+fn is_same(queue: &str, other: &str) -> bool {
+    name_of(queue) == name_of(other)
 }
 
 /// Returns whether a function quarantined the message. The attributes of a dead letter are those of its sender.
@@ -104,23 +111,28 @@ pub fn reason(message: &FailedMessage) -> String {
 
 impl RedriveRoute {
     pub fn of(message: &FailedMessage, options: &RedriveOptions) -> RedriveRoute {
-        if let Some(queue) = &message.dead_letter_of {
-            return RedriveRoute::Queue(queue.clone());
+        if options.holds_deliveries
+            && let Ok(letter) = DeliveryMessage::decode(&message.body)
+        {
+            return RedriveRoute::Delivery(letter);
+        }
+        if let Some(source) = &message.dead_letter_of {
+            let mut known = options.sources.iter().chain(&options.to);
+            let known = known.find(|known| is_same(known, source)).unwrap_or(source);
+            return RedriveRoute::Queue(known.clone());
         }
         let to = options.to.clone().map(RedriveRoute::Queue);
-        let unknown = || RedriveRoute::None("unknown source; use --to QUEUE");
+        let unknown = || RedriveRoute::None("unknown source; name a queue with `to`");
         if is_quarantined(message) {
             let source = message.attribute("source").unwrap_or_default();
             if source.starts_with(RABBITMQ) {
                 return to.unwrap_or(RedriveRoute::None(
-                    "from RabbitMQ; use --to antumbra-signals",
+                    "from RabbitMQ; name the signals queue with `to`",
                 ));
             }
             // The body is a sender's, whatever it looks like.
-            let known = options
-                .sources
-                .iter()
-                .find(|known| name_of(known) == name_of(source));
+            let mut known = options.sources.iter();
+            let known = known.find(|known| is_same(known, source));
             let known = known.cloned().map(RedriveRoute::Queue);
             return known.or(to).unwrap_or_else(unknown);
         }
@@ -154,7 +166,10 @@ impl RedriveRoute {
     pub fn needs_resender(&self) -> bool {
         matches!(
             self,
-            RedriveRoute::Registration(_) | RedriveRoute::Stream(_) | RedriveRoute::Update(_)
+            RedriveRoute::Registration(_)
+                | RedriveRoute::Stream(_)
+                | RedriveRoute::Update(_)
+                | RedriveRoute::Delivery(_)
         )
     }
 }
@@ -173,6 +188,7 @@ impl fmt::Display for RedriveRoute {
                 write!(f, "{} records from the stream", range.batch_size)
             }
             RedriveRoute::Update(_) => f.write_str("to its shadow"),
+            RedriveRoute::Delivery(letter) => write!(f, "to the client {}", letter.id.client()),
             RedriveRoute::Request => f.write_str("failed MQTT request"),
             RedriveRoute::None(reason) => f.write_str(reason),
         }
@@ -288,12 +304,12 @@ mod tests {
             (
                 message("?", &from_rabbitmq, None),
                 "NotText",
-                "from RabbitMQ; use --to antumbra-signals",
+                "from RabbitMQ; name the signals queue with `to`",
             ),
             (
                 message("?", &[], None),
                 "unknown",
-                "unknown source; use --to QUEUE",
+                "unknown source; name a queue with `to`",
             ),
         ] {
             assert_eq!(reason(&message), expected_reason);
@@ -321,7 +337,7 @@ mod tests {
             restored(&dead).attribute("source"),
             Some(deliveries.as_str())
         );
-        let unknown = "unknown source; use --to QUEUE";
+        let unknown = "unknown source; name a queue with `to`";
         assert_eq!(route(&message("{}", &forged, None), None), unknown);
         // A queue of the same name in another account.
         let foreign = inbound.replace("000000000000", "666666666666");

@@ -96,7 +96,7 @@ async fn all_messages_are_moved_and_new_ones_stay() {
         false,
     );
     queue.messages.lock().unwrap()[4].sent_milliseconds = 5000;
-    let done = redrive(&queue, &RedriveOptions::default(), None, LATER, |_| {}).await;
+    let done = redrive(&queue, &RedriveOptions::default(), None, LATER, |_| true).await;
     assert_eq!(done.unwrap().rows.values().sum::<usize>(), 4);
     assert_eq!(FakeQueue::bodies(&queue.sent), ["a", "b", "c", "d"]);
     assert_eq!(FakeQueue::bodies(&queue.messages), ["new"]);
@@ -108,7 +108,7 @@ async fn all_messages_are_moved_and_new_ones_stay() {
             .iter()
             .all(|receipt| receipt != "r4")
     );
-    assert_eq!(peek(&queue, 10).await.unwrap().len(), 1);
+    assert_eq!(peek(&queue, 10, usize::MAX).await.unwrap().messages.len(), 1);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_message_that_stays_blocks_its_fifo_group_only() {
         true,
     );
     queue.rejects = vec!["a2"];
-    let done = redrive(&queue, &RedriveOptions::default(), None, LATER, |_| {}).await;
+    let done = redrive(&queue, &RedriveOptions::default(), None, LATER, |_| true).await;
     let done = done.unwrap();
     assert_eq!(done.failed(), 1);
     assert!(
@@ -142,14 +142,14 @@ async fn an_interrupted_redrive_is_repeated_with_the_same_origin() {
     *queue.interrupted.lock().unwrap() = true;
     let options = RedriveOptions::default();
     assert!(
-        redrive(&queue, &options, None, LATER, |_| {})
+        redrive(&queue, &options, None, LATER, |_| true)
             .await
             .is_err()
     );
     *queue.interrupted.lock().unwrap() = false;
     // The visibility timeout ends.
     queue.hidden.lock().unwrap().clear();
-    redrive(&queue, &options, None, LATER, |_| {})
+    redrive(&queue, &options, None, LATER, |_| true)
         .await
         .unwrap();
     let sent = queue.sent.lock().unwrap();
@@ -167,7 +167,7 @@ async fn the_limit_is_kept() {
         limit: 2,
         ..RedriveOptions::default()
     };
-    redrive(&queue, &options, None, LATER, |_| {})
+    redrive(&queue, &options, None, LATER, |_| true)
         .await
         .unwrap();
     assert_eq!(FakeQueue::bodies(&queue.sent), ["a", "b"]);

@@ -1,6 +1,6 @@
 //! Messages of the inbox.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 #[cfg(feature = "openapi")]
 use utoipa::ToSchema;
@@ -82,6 +82,27 @@ impl Message {
             entry: message.into(),
         }
     }
+}
+
+/// A message to send to a device.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct OutboundMessage {
+    /// Any JSON; it is passed on as it is written.
+    #[cfg_attr(feature = "openapi", schema(value_type = Value, example = json!({"led": "on"})))]
+    pub message: Box<RawValue>,
+}
+
+/// A message that is in the outbound queue.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct SentMessage {
+    /// The device.
+    pub uuid: String,
+    /// Key in the queue's message. It is the same if the request is sent again with its `Idempotency-Key`.
+    pub idempotency_key: String,
 }
 
 /// A source of messages.

@@ -11,6 +11,7 @@ use crate::clock::rfc3339_milliseconds;
 const VERSION: u32 = 1;
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Body<'a> {
     id: String,
     r#type: &'static str,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::value::RawValue;
 
@@ -15,6 +16,7 @@ use super::queues::{QueueError, Queues};
 use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};
 use crate::clock::Clock;
 use crate::paging::{Cursor, Page, page_limit};
+use crate::redrive::DeadLetterHandler;
 use crate::sensors::EventType;
 use crate::store::{ErrorClass, StoreError};
 
@@ -101,6 +103,16 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
     pub async fn redeliver(&self, id: &DeliveryId) -> Result<(), RedeliverError> {
         let record = self.get(id).await?;
         let client = self.clients.get(id.client()).await?;
+        self.requeue(&record, client.mode).await
+    }
+
+    /// Queues the delivery of a dead letter again, unless a later round of it was begun since.
+    pub async fn redeliver_dead(&self, letter: &DeliveryMessage) -> Result<(), RedeliverError> {
+        let record = self.get(&letter.id).await?;
+        if record.progress.round > letter.round {
+            return Ok(());
+        }
+        let client = self.clients.get(letter.id.client()).await?;
         self.requeue(&record, client.mode).await
     }
 
@@ -257,4 +269,12 @@ fn groups(page: &[HeldDelivery], mode: Mode) -> Vec<Vec<&HeldDelivery>> {
         groups.entry(sensor).or_default().push(held);
     }
     groups.into_values().collect()
+}
+
+#[async_trait]
+impl<S: ClientStore, H: History + NewDeliveries> DeadLetterHandler for Deliveries<S, H> {
+    async fn redeliver(&self, letter: &DeliveryMessage) -> Result<(), String> {
+        let queued = self.redeliver_dead(letter).await;
+        queued.map_err(|error| error.to_string())
+    }
 }

@@ -176,7 +176,7 @@ fn connection_change(
 
 /// JSON of the details, as clients read it in `data`.
 #[derive(Serialize)]
-#[serde(untagged)]
+#[serde(untagged, rename_all_fields = "camelCase")]
 enum Data<'a> {
     StateChanged {
         previous: &'a Value,
@@ -224,14 +224,15 @@ impl EventDetail {
             },
             EventDetail::ConnectionRestored {
                 lost_at,
+                last_seen,
                 restored_at,
                 value,
                 value_changed,
-                ..
             } => Data::ConnectionRestored {
                 lost_at: rfc3339_milliseconds(*lost_at),
                 restored_at: rfc3339_milliseconds(*restored_at),
-                outage_seconds: whole_seconds(*lost_at, *restored_at),
+                // The silence began with the last contact, not when it was detected.
+                outage_seconds: whole_seconds(last_seen.unwrap_or(*lost_at), *restored_at),
                 state: value.as_ref(),
                 state_changed: *value_changed,
             },

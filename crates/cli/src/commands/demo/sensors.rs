@@ -153,8 +153,8 @@ pub(super) async fn silence(
         "connection.lost: silent for more than 3600 s, last state 1",
         (
             &event["type"],
-            &event["data"]["threshold_seconds"],
-            &event["data"]["last_state"],
+            &event["data"]["thresholdSeconds"],
+            &event["data"]["lastState"],
         ),
         (&json!("connection.lost"), &json!(3600), &json!(1)),
     )?;

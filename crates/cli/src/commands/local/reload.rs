@@ -25,20 +25,23 @@ pub(super) struct Reload<'a> {
     hangup: Hangup,
 }
 
+/// Registrations at the start, with names and texts of their files.
+type Started<'a> = (Reload<'a>, Registrations, Vec<(String, String)>);
+
 impl<'a> Reload<'a> {
     /// Loads the registrations for the start.
-    pub(super) fn start(directory: &'a Directory) -> Result<(Reload<'a>, Registrations), CliError> {
+    pub(super) fn start(directory: &'a Directory) -> Result<Started<'a>, CliError> {
         // Taken before the files are read, so that a change meanwhile is noticed.
         let seen = files::fingerprint(directory.path());
         let files = directory.read_or_built_in()?;
         let registrations = registrations::load(files.clone())?;
         let reload = Reload {
             directory,
-            in_force: texts(&registrations, files),
+            in_force: texts(&registrations, files.clone()),
             seen,
             hangup: Hangup::listen().map_err(cannot_listen)?,
         };
-        Ok((reload, registrations))
+        Ok((reload, registrations, files))
     }
 
     /// Waits until files have changed, or for SIGHUP.
@@ -62,9 +65,9 @@ impl<'a> Reload<'a> {
     pub(super) async fn apply(&mut self, stack: &Stack) -> Result<String, CliError> {
         let files = self.directory.read_or_built_in()?;
         let registrations = registrations::load(files.clone())?;
-        let texts = texts(&registrations, files);
+        let texts = texts(&registrations, files.clone());
         let enabled = registrations.iter().filter(|(_, one)| one.enabled).count();
-        let reloaded = stack.reload(registrations).await;
+        let reloaded = stack.reload(registrations, files).await;
         reloaded.map_err(|error| CliError::invalid(chain(&error)))?;
         let before = std::mem::replace(&mut self.in_force, texts);
         Ok(format!(

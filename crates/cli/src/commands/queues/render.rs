@@ -3,31 +3,30 @@
 use std::collections::BTreeMap;
 
 use antumbra_notify::redrive::{
-    RedriveOptions, RedriveOutcome, RedriveRoute, RedriveSummary, reason,
+    Peeked, RedriveOptions, RedriveOutcome, RedriveRoute, RedriveSummary, describe, reason,
 };
 use antumbra_publish::SqsFailedQueue;
+use antumbra_service::api::{FailedMessages, RedriveResults};
 use antumbra_service::redrive::FailedMessage;
-use serde_json::{Value, json};
 
 use crate::output::{BAD, CHANGED, FAINT, GOOD, STRONG, styled, table};
 
 pub(super) fn messages(
     queue: &SqsFailedQueue,
-    messages: &[FailedMessage],
+    Peeked { messages, has_more }: &Peeked,
     bodies: bool,
     json: bool,
 ) -> String {
-    let route = |one: &FailedMessage| RedriveRoute::of(one, &RedriveOptions::default()).to_string();
+    let options = RedriveOptions::default();
     if json {
-        let message = |one: &FailedMessage| {
-            json!({
-                "id": one.id, "reason": reason(one), "route": route(one),
-                "detail": one.attribute("detail"), "sent": one.sent_milliseconds, "body": one.body,
-            })
-        };
-        let messages: Vec<Value> = messages.iter().map(message).collect();
-        return json!({ "queue": queue.name(), "messages": messages }).to_string();
+        let messages = messages.iter().cloned();
+        let messages = messages.map(|one| describe(one, queue.name(), &options));
+        return crate::output::json(&FailedMessages {
+            messages: messages.collect(),
+            has_more: *has_more,
+        });
     }
+    let route = |one: &FailedMessage| RedriveRoute::of(one, &options).to_string();
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
     for one in messages {
         *counts.entry((reason(one), route(one))).or_default() += 1;
@@ -51,20 +50,12 @@ pub(super) fn messages(
 
 pub(super) fn redrive(
     queue: &SqsFailedQueue,
-    summary: &RedriveSummary,
+    summary: RedriveSummary,
     executed: bool,
     json: bool,
 ) -> String {
     if json {
-        let row = |((reason, route, outcome), count): (
-            &(String, String, RedriveOutcome),
-            &usize,
-        )| {
-            let (word, _, error) = words(outcome);
-            json!({ "count": count, "reason": reason, "route": route, "outcome": word, "error": error })
-        };
-        let rows: Vec<Value> = summary.rows.iter().map(row).collect();
-        return json!({ "queue": queue.name(), "executed": executed, "rows": rows }).to_string();
+        return crate::output::json(&RedriveResults::from(summary));
     }
     let total = summary.rows.values().sum();
     let rows = summary

@@ -22,13 +22,13 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
     ("src/shadows/list.rs", "list_page", "the same"),
     (
         "src/streams.rs",
-        "",
+        "shards",
         "the event source of the local stack and the command, which read streams",
     ),
     (
         "src/failed_queue.rs",
-        "",
-        "the command, which redrives messages",
+        "queue_url",
+        "the command, which finds queues by name",
     ),
 ];
 

@@ -1,19 +1,25 @@
 //! `/v1/messages`: the inbox by source.
 
-use antumbra_service::api::{Message, MessageEntry, MessagePage, SourcePage};
+use std::time::Duration;
+
+use antumbra_service::api::{
+    Message, MessageEntry, MessagePage, OutboundMessage, SentMessage, SourcePage,
+};
 use antumbra_service::inbox::{
-    self, ListRequest, MessageDeleter as _, MessageId, MessageReader as _, Order, Page, Source,
-    Sources as _,
+    self, ListRequest, MessageDeleter as _, MessageId, MessageReader as _, Order, OutboundError,
+    OutboundQueue as _, Page, Source, Sources as _,
 };
 use antumbra_service::paging::Cursor;
+use axum::Extension;
 use axum::extract::State;
 use axum::response::NoContent;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::extract::{FromPath, Paging, Path, PathParameter, Query, limit};
+use crate::idempotency::RequestId;
 use crate::problem::{Code, Problem};
-use crate::respond::Json;
+use crate::respond::{Accepted, Json};
 use crate::services::{Api, Services};
 
 /// Messages per read.
@@ -21,6 +27,9 @@ const READ_MESSAGES: usize = 25;
 /// Size of the bodies after which a page ends early: a Lambda response holds 6 MB, and a single message is
 /// far smaller.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Time for which the outbound queue is tried.
+const SEND_TIME: Duration = Duration::from_secs(10);
 
 const SOURCE: PathParameter = PathParameter {
     name: "uuid",
@@ -171,4 +180,28 @@ pub(crate) async fn delete(
 ) -> Result<NoContent, Problem> {
     api.messages.delete(&source, &id, api.clock.now()).await?;
     Ok(NoContent)
+}
+
+pub(crate) async fn send(
+    State(api): Api,
+    Path(device): Path<Source>,
+    request: Option<Extension<RequestId>>,
+    Json(OutboundMessage { message }): Json<OutboundMessage>,
+) -> Result<Accepted<Json<SentMessage>>, Problem> {
+    let key = match request {
+        // A request that has to run again sends the same key.
+        Some(Extension(request)) => request.derive_id("http-"),
+        None => format!("http-{}", uuid::Uuid::new_v4().simple()),
+    };
+    let until = api.clock.now().after(SEND_TIME);
+    let sent = api.outbound.send(&device, &key, &message, until).await;
+    sent.map_err(|error| match error {
+        OutboundError::TooLarge { .. } => Problem::new(Code::TooLarge, error.to_string()),
+        OutboundError::Late => Problem::unavailable(error.to_string()),
+        OutboundError::InvalidKey | OutboundError::Rejected(_) => Problem::internal(error),
+    })?;
+    Ok(Accepted(Json(SentMessage {
+        uuid: device.as_str().to_owned(),
+        idempotency_key: key,
+    })))
 }

@@ -7,14 +7,17 @@ use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
 };
-use antumbra_http_api::{AuthMode, Services, Token, router};
+use antumbra_http_api::{AuthMode, FailedMessageQueues, QueueUrls, Services, Token, router};
+use antumbra_notify::redrive::Resender;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::deliveries::{Deliveries, Queues};
+use antumbra_service::inbox::Outbound;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
 use antumbra_shadow::Timestamp;
+use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use axum::Router;
@@ -66,9 +69,37 @@ impl TestApi {
             },
             clock.clone(),
         );
+        let updates = ShadowRequests::new(
+            shadows.clone(),
+            Default::default(),
+            Arc::new(RecordingChannel::default()),
+            clock.clone(),
+        );
+        // Its routes are tested with the queues of the local stack.
+        let failed_messages = FailedMessageQueues {
+            sqs: aws_sdk_sqs::Client::from_conf(
+                aws_sdk_sqs::Config::builder()
+                    .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+                    .build(),
+            ),
+            urls: QueueUrls::default(),
+            resender: Resender {
+                notifications: None,
+                updates: Box::new(updates),
+                deliveries: Box::new(redeliveries.clone()),
+                clock: clock.clone(),
+            },
+            clock: clock.clone(),
+        };
         let services = Services {
             shadows: Shadows::with_clock(shadows, clock.clone()),
             messages: inbox.clone(),
+            outbound: Outbound {
+                queue: Arc::new(RecordingChannel::default()),
+                clock: clock.clone(),
+            },
+            registrations: Arc::new(|| Ok(Arc::from([]))),
+            failed_messages,
             sensors: Sensors::with_clock(sensors.clone(), clock.clone()),
             clients: Clients::new(clients, guard, clock.clone()),
             deliveries: redeliveries,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use antumbra_local::clients::sdk_config;
 use antumbra_local::queues::{self, Queues};
-use antumbra_message_requests::operations::{Outbound, SendFunction};
+use antumbra_message_requests::operations::SendFunction;
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::SystemClock;
+use antumbra_service::inbox::Outbound;
 use antumbra_service::notifications::Channel;
 use antumbra_testkit::{RecordingChannel, SendReply};
 use aws_sdk_sqs::Client;

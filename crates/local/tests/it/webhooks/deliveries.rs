@@ -68,9 +68,9 @@ async fn lost_and_restored_are_posted_in_sequence() {
         types,
         ["connection.lost", "connection.restored", "state.changed"]
     );
-    assert_eq!(seen[0].body["data"]["threshold_seconds"], 3600);
-    assert_eq!(seen[0].body["data"]["last_state"], 0);
-    assert_eq!(seen[1].body["data"]["state_changed"], true);
+    assert_eq!(seen[0].body["data"]["thresholdSeconds"], 3600);
+    assert_eq!(seen[0].body["data"]["lastState"], 0);
+    assert_eq!(seen[1].body["data"]["stateChanged"], true);
     home.stop().await;
 }
 

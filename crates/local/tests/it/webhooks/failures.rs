@@ -61,6 +61,34 @@ async fn a_dead_delivery_can_be_redelivered() {
     }
 }
 
+/// A delivery that is recorded as dead is not sent because its message is in the queue again.
+#[tokio::test]
+async fn a_redriven_dead_letter_is_delivered() {
+    for mode in [Mode::Latest, Mode::Every] {
+        let (home, client, door) = Home::linked(mode, immediate()).await;
+        home.reply(&[Respond(500); 10]);
+        home.signal(&door, 1).await;
+        home.wait_for_statuses(&client, &[Status::Dead]).await;
+        let path = "/v1/queues/dead-letters";
+        let letter = eventually("a dead letter", async || {
+            home.services.get(path).await["messages"].get(0).cloned()
+        })
+        .await;
+        assert_eq!(letter["route"], "to the client watch", "{letter}");
+        let redrive = format!("{path}/redrive");
+        let redrive = home
+            .services
+            .call_api("POST", &redrive, &[], &serde_json::Value::Null);
+        let (status, done) = redrive.await;
+        assert_eq!((status, &done["results"][0]["outcome"]), (200, &"moved".into()));
+        let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
+        assert_eq!(records[0].attempts.len(), 11);
+        let left = home.services.get(path).await;
+        assert_eq!(left["messages"], serde_json::json!([]), "{left}");
+        home.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn all_deliveries_since_a_time_can_be_redelivered() {
     let (home, client, door) = Home::linked(Mode::Every, immediate()).await;

@@ -58,7 +58,7 @@ impl Home {
             concurrency: 4,
         };
         let allow = default_webhook_allow();
-        let services = support::Home::start(Options {
+        let services = support::Home::with_api(Options {
             registrations: registrations([REGISTRATION]),
             webhooks,
             ..Options::default()
