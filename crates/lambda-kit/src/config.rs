@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::rc::Rc;
+use std::str::FromStr;
 use std::time::Duration;
 
 use antumbra_service::shadows::Layout;
@@ -49,11 +51,38 @@ pub fn default_merge_model() -> Model {
     }
 }
 
+/// Names of members, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldNames(pub Vec<String>);
+
+impl FromStr for FieldNames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FieldNames, String> {
+        let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        let is_twice = |at: usize| names[..at].contains(&names[at]);
+        match names.iter().any(String::is_empty) || (0..names.len()).any(is_twice) {
+            true => Err(format!(
+                "{text:?} is not a list of names, separated by commas"
+            )),
+            false => Ok(FieldNames(names)),
+        }
+    }
+}
+
+impl fmt::Display for FieldNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
 /// Reads the members of documents that make timestamped values and identify elements.
 pub fn shadow_model(environment: &mut Environment) -> Model {
     let default = Model::default();
     Model {
-        timestamp_field: environment.or("TIMESTAMP_FIELD", default.timestamp_field),
+        timestamp_fields: environment
+            .or("TIMESTAMP_FIELDS", FieldNames(default.timestamp_fields))
+            .0,
         id_field: environment.or("ID_FIELD", default.id_field),
         ..Model::default()
     }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use antumbra_service::liveness::SWEEP_PERIOD;
+
 /// Queue names. A deployment with another name than `antumbra` has another prefix.
 pub mod queues {
     pub const INBOUND: &str = "antumbra-inbound";
@@ -109,7 +111,7 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         "liveness-sweep",
         55,
         EventSource::Schedule {
-            period: Duration::from_secs(60),
+            period: SWEEP_PERIOD,
         },
     ),
     function(

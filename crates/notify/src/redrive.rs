@@ -12,7 +12,8 @@ use std::time::Duration;
 use antumbra_service::api;
 use antumbra_service::clock::Clock;
 use antumbra_service::redrive::{
-    DeadLetterHandler, FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource, UpdateHandler,
+    DeadLetterHandler, FailedMessage, FailedQueue, QueueError, RecordRange, RecordSource,
+    UpdateHandler,
 };
 use antumbra_shadow::Timestamp;
 use futures_util::future::join_all;

@@ -21,5 +21,10 @@
 mod ingest_watermark;
 mod sweep;
 
+use std::time::Duration;
+
+/// Time between two sweeps, unless a deployment sets another.
+pub const SWEEP_PERIOD: Duration = Duration::from_secs(60);
+
 pub use ingest_watermark::{IngestProgress, QueueProbe, ingest_watermark};
 pub use sweep::{Limits, SweepSummary, sweep};

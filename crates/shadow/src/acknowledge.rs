@@ -203,11 +203,7 @@ impl<'m> Walk<'m> {
         let (Some(desired_ids), Some(reported_ids)) =
             (self.model.ids(desired), self.model.ids(reported))
         else {
-            return if self.equal(desired, reported) {
-                self.acknowledge(desired);
-            } else {
-                self.out.copy(key, desired);
-            };
+            return self.positions(key, desired, reported);
         };
         let nodes = reported.children().map(View::index);
         let others: HashMap<_, u32> = reported_ids.into_iter().zip(nodes).collect();
@@ -227,6 +223,40 @@ impl<'m> Walk<'m> {
         } else {
             self.out.close(opened);
         }
+    }
+
+    /// Elements without ids are matched by position, as merge does. Those at the end go when they are reached; one before
+    /// another that is still desired stays, so that the others keep their positions.
+    fn positions(&mut self, key: Option<&str>, desired: View<'_>, reported: View<'_>) {
+        let mut others = reported.children();
+        let (mut count, mut kept) = (0, 0);
+        for element in desired.children() {
+            count += 1;
+            let other = others.next();
+            if !other.is_some_and(|other| self.equal(element, other)) {
+                kept = count;
+            }
+        }
+        if kept == 0 {
+            return self.acknowledge(desired);
+        }
+        if kept == count {
+            return self.out.copy(key, desired);
+        }
+        let opened = self.out.open(key, Kind::Array);
+        for (index, element) in desired.children().enumerate() {
+            if index < kept {
+                self.out.copy(None, element);
+                continue;
+            }
+            let parent = self.pointer.len();
+            if self.report.is_some() {
+                pointer::push_index(&mut self.pointer, index);
+            }
+            self.acknowledge(element);
+            self.pointer.truncate(parent);
+        }
+        self.out.close(opened);
     }
 
     /// An element keeps its id for as long as anything else of it is desired.
@@ -261,10 +291,13 @@ impl<'m> Walk<'m> {
             }
             (Kind::Object, Kind::Object) => {
                 // A desired value needs no time.
+                let is_time = |member: &View<'_>| self.model.is_timestamp_field(&member.key());
                 let untimed = !desired.is_empty_container()
                     && self.model.time(reported).is_some()
-                    && desired.get(&self.model.timestamp_field).is_none();
-                let members = reported.children().count() - usize::from(untimed);
+                    && !desired.children().any(|member| is_time(&member));
+                let members = reported.children().count();
+                let times = || reported.children().filter(is_time).count();
+                let members = members - if untimed { times() } else { 0 };
                 let mut others = reported.children().peekable();
                 desired.children().count() == members
                     && desired.children().all(|member| {

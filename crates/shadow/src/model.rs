@@ -10,13 +10,13 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use antumbra_shadow::Model;
-/// let model = Model { timestamp_field: "ts".into(), ..Model::default() };
+/// let model = Model { timestamp_fields: vec!["timestamp".into(), "ts".into()], ..Model::default() };
 /// assert_eq!(model.id_field, "id");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// The member that makes an object a timestamped value.
-    pub timestamp_field: String,
+    /// The members that make an object a timestamped value. The first of them that is a time counts.
+    pub timestamp_fields: Vec<String>,
     /// The member by which elements of an array are matched.
     pub id_field: String,
     /// Time that a timestamp may lie in the future; a value beyond is refused. `None`: no bound.
@@ -38,7 +38,7 @@ pub enum Arrays {
 impl Default for Model {
     fn default() -> Model {
         Model {
-            timestamp_field: "timestamp".to_owned(),
+            timestamp_fields: vec!["timestamp".to_owned()],
             id_field: "id".to_owned(),
             max_future: None,
             arrays: Arrays::Matched,
@@ -49,16 +49,22 @@ impl Default for Model {
 impl Model {
     /// Returns the time of a timestamped value; `None` for plain values.
     pub fn time(&self, view: View<'_>) -> Option<Timestamp> {
-        Timestamp::of(view.get(&self.timestamp_field)?)
+        let mut fields = self.timestamp_fields.iter();
+        fields.find_map(|field| Timestamp::of(view.get(field)?))
     }
 
-    /// Returns `true` if both objects are equal except for their timestamp member.
+    /// Returns `true` for the name of a timestamp member.
+    pub(crate) fn is_timestamp_field(&self, name: &str) -> bool {
+        self.timestamp_fields.iter().any(|field| field == name)
+    }
+
+    /// Returns `true` if both objects are equal except for their timestamp members.
     pub(crate) fn same_but_time(&self, a: View<'_>, b: View<'_>) -> bool {
         all_twins(a, b, |a, b| match (a, b) {
             (Some(a), Some(b)) if a.same(b) => true,
             _ => a
                 .or(b)
-                .is_some_and(|member| member.key() == self.timestamp_field),
+                .is_some_and(|member| self.is_timestamp_field(&member.key())),
         })
     }
 

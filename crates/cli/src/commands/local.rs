@@ -110,8 +110,7 @@ pub(crate) async fn run(
         anstream::eprintln!("the variable {name} is not used: the local stack sets it itself");
     }
     let terminal = std::io::stderr().is_terminal();
-    let (mut reload, registrations, registration_files) =
-        Reload::start(&arguments.registrations)?;
+    let (mut reload, registrations, registration_files) = Reload::start(&arguments.registrations)?;
     let enabled_registrations = registrations
         .iter()
         .filter(|(_, registration)| registration.enabled)

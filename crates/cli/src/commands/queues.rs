@@ -8,9 +8,7 @@ use antumbra_dynamodb::streams::{self, StreamRecords};
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
-use antumbra_notify::redrive::{
-    self, NotificationSender, RedriveOptions, RedriveRoute, Resender,
-};
+use antumbra_notify::redrive::{self, NotificationSender, RedriveOptions, RedriveRoute, Resender};
 use antumbra_publish::sqs::BYTES;
 use antumbra_publish::{
     AwsChannelFactory, ChannelOptions, DeliveryQueues, IotChannel, SqsChannel, SqsFailedQueue,
@@ -136,7 +134,9 @@ impl RedriveArguments {
             ..RedriveOptions::default()
         };
         let start = SystemClock.now();
-        let messages = redrive::peek(queue, options.limit, usize::MAX).await?.messages;
+        let messages = redrive::peek(queue, options.limit, usize::MAX)
+            .await?
+            .messages;
         if !self.go {
             let plan = redrive::plan(&messages, &options);
             return output::print(&render::redrive(queue, plan, false, json));

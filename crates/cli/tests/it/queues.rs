@@ -96,7 +96,9 @@ impl Bench {
         all.push("--json");
         let (printed, _) = self.queues(&all);
         // An error may follow.
-        let first = serde_json::Deserializer::from_str(&printed).into_iter().next();
+        let first = serde_json::Deserializer::from_str(&printed)
+            .into_iter()
+            .next();
         let printed: Value = first.unwrap().unwrap_or_else(|_| panic!("{printed}"));
         printed["results"].as_array().unwrap().clone()
     }
@@ -120,11 +122,7 @@ fn quarantined_messages_go_back_to_their_queues() {
     // Without --go nothing is moved.
     let planned = bench.rows(&["redrive", "antumbra-quarantine"]);
     let outcomes: Vec<_> = planned.iter().map(|row| row["outcome"].clone()).collect();
-    assert_eq!(
-        outcomes,
-        ["planned", "planned"],
-        "{planned:?}"
-    );
+    assert_eq!(outcomes, ["planned", "planned"], "{planned:?}");
     bench.holds("antumbra-quarantine", 2);
 
     let place = ["sensors", "register", "door-7", "Poznań", "A", "2", "13"];

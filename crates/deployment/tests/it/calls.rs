@@ -269,9 +269,10 @@ impl Call {
             ("sqs", "ChangeMessageVisibility" | "ChangeMessageVisibilityBatch") => {
                 one("sqs:ChangeMessageVisibility", queue(member("QueueUrl")))
             }
-            ("sqs", "ReceiveMessage" | "DeleteMessage" | "GetQueueAttributes") => {
-                one(&format!("sqs:{}", self.operation), queue(member("QueueUrl")))
-            }
+            ("sqs", "ReceiveMessage" | "DeleteMessage" | "GetQueueAttributes") => one(
+                &format!("sqs:{}", self.operation),
+                queue(member("QueueUrl")),
+            ),
             ("sqs", "GetQueueUrl") => one("sqs:GetQueueUrl", member("QueueName").to_owned()),
             ("sns", "Publish" | "PublishBatch") => {
                 vec![Permission::new("sns:Publish", member("TopicArn"))]

@@ -46,8 +46,7 @@ impl DynamoDbSensors {
         let mut examine = limit;
         let mut next: Option<Item> = None;
         for _ in 0..PAGE_CALLS {
-            query.limit = Some(examine);
-            let found = self.table.query(query.clone()).await?;
+            let found = self.table.query_up_to(query.clone(), examine).await?;
             let mut examined = self.with_states(found.items).await?.into_iter().peekable();
             while rows.len() < limit
                 && let Some((item, row)) = examined.next()

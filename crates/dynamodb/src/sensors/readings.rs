@@ -73,8 +73,8 @@ impl ReadingStore for DynamoDbSensors {
         }
         let mut rows = Vec::new();
         loop {
-            query.limit = Some(limit + usize::from(sensor.is_none()) - rows.len());
-            let found = self.table.query(query.clone()).await?;
+            let count = limit + usize::from(sensor.is_none()) - rows.len();
+            let found = self.table.query_up_to(query.clone(), count).await?;
             for found in found.items {
                 match &sensor {
                     Some(sensor) => {
@@ -123,8 +123,8 @@ impl ReadingStore for DynamoDbSensors {
         query.start = self.table.open_cursor(&listing, None, cursor)?;
         let mut rows = Vec::new();
         for _ in 0..PAGE_CALLS {
-            query.limit = Some(limit - rows.len());
-            let found = self.table.query(query.clone()).await?;
+            let count = limit - rows.len();
+            let found = self.table.query_up_to(query.clone(), count).await?;
             for found in &found.items {
                 rows.push(item::reading(found)?);
             }

@@ -37,8 +37,7 @@ impl DynamoDbShadows {
         let mut rows = Vec::new();
         let mut taken = 0;
         for _ in 0..PAGE_CALLS {
-            query.limit = Some(examine);
-            let found = self.table.query(query.clone()).await?;
+            let found = self.table.query_up_to(query.clone(), examine).await?;
             let mut items = found.items.into_iter();
             let mut last_taken = None;
             while taken < room

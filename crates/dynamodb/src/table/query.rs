@@ -116,6 +116,28 @@ impl Table {
         })
     }
 
+    /// Queries at most `count` items. It asks for one more, so that a page that ends with the last item has no next one.
+    pub(crate) async fn query_up_to(
+        &self,
+        query: Query,
+        count: usize,
+    ) -> Result<Items, StoreError> {
+        let (limit, keys) = (Some(count + 1), self.key_attributes(query.index));
+        let mut found = self.query(Query { limit, ..query }).await?;
+        if found.items.len() > count {
+            found.items.truncate(count);
+            let key = |item: &Item| -> Item {
+                let keys = keys.iter();
+                let attribute = |(name, _): &(&str, _)| item.get_key_value(*name);
+                let key = keys.filter_map(attribute);
+                key.map(|(name, value)| (name.clone(), value.clone()))
+                    .collect()
+            };
+            found.last = found.items.last().map(key);
+        }
+        Ok(found)
+    }
+
     pub(crate) async fn query_all(&self, mut query: Query) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         loop {
@@ -138,9 +160,8 @@ impl Table {
         cursor: Option<&Cursor>,
     ) -> Result<Page<Item>, StoreError> {
         let index = query.index;
-        query.limit = Some(limit);
         query.start = self.open_cursor(listing, index, cursor)?;
-        let found = self.query(query).await?;
+        let found = self.query_up_to(query, limit).await?;
         Ok(Page {
             next: self.seal_cursor(listing, index, found.last.as_ref())?,
             rows: found.items,

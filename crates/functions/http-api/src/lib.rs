@@ -28,10 +28,10 @@ mod services;
 
 pub use auth::{AuthMode, Token, UnknownAuthMode};
 pub use config::Config;
+pub use failed_messages::{FailedMessageQueues, QueueUrls};
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub use routes::router;
-pub use failed_messages::{FailedMessageQueues, QueueUrls};
 pub use services::{RegistrationFiles, Services, build};
 
 pub const NAME: &str = "http-api";

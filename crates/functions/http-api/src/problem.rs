@@ -62,6 +62,7 @@ codes! {
     MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";
     Conflict CONFLICT "Concurrent writes were faster";
     AlreadyExists CONFLICT "The resource exists already";
+    AlreadyRegistered CONFLICT "The sensor is registered already";
     HasLinks CONFLICT "The client is linked to sensors";
     InFlight CONFLICT "A request with this Idempotency-Key is in progress";
     SecretReplaced CONFLICT "The secret that this request created has been replaced";
@@ -223,7 +224,9 @@ impl From<RedeliverError> for Problem {
 impl From<SensorError> for Problem {
     fn from(error: SensorError) -> Problem {
         match error {
-            SensorError::AlreadyRegistered => Problem::new(Code::AlreadyExists, error.to_string()),
+            SensorError::AlreadyRegistered => {
+                Problem::new(Code::AlreadyRegistered, error.to_string())
+            }
             SensorError::NotFound => Problem::new(Code::NotFound, "no such sensor"),
             SensorError::Store(error) => error.into(),
             _ => Problem::of_class(error.class(), error),

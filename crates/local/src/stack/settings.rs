@@ -27,11 +27,12 @@ const DEFAULTS: [(&str, &str); 6] = [
 const THIS_MACHINE: &str = "http://localhost, http://127.0.0.0/8, http://[::1]";
 
 /// Variables with the URL of a queue.
-const QUEUES: [(&str, &str); 9] = [
+const QUEUES: [(&str, &str); 10] = [
     ("UNDELIVERABLE_QUEUE_URL", queues::UNDELIVERABLE),
     ("SPILL_QUEUE_URL", queues::SPILL),
     ("QUARANTINE_QUEUE_URL", queues::QUARANTINE),
     ("OUTBOUND_QUEUE_URL", queues::OUTBOUND),
+    ("INBOUND_QUEUE_URL", queues::INBOUND),
     ("SIGNALS_QUEUE_URL", queues::SIGNALS),
     ("DELIVERIES_QUEUE_URL", queues::DELIVERIES),
     ("DELIVERIES_FIFO_QUEUE_URL", queues::DELIVERIES_FIFO),
@@ -250,7 +251,7 @@ mod tests {
         ("RETRY_LONGEST_SECONDS", "2"),
         ("SENSOR_ID_PATTERN", "[a-z]+"),
         ("SHARDS", "2"),
-        ("TIMESTAMP_FIELD", "at"),
+        ("TIMESTAMP_FIELDS", "at"),
         ("TOKENS", "private"),
         ("TOPIC_PREFIX", "stage/"),
     ];

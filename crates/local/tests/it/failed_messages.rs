@@ -122,7 +122,12 @@ async fn undeliverable_notifications_and_records_are_sent_by_the_listener() {
     })
     .await;
     let url = home.stack.queue_url("changes");
-    home.sqs.delete_queue().queue_url(&url).send().await.unwrap();
+    home.sqs
+        .delete_queue()
+        .queue_url(&url)
+        .send()
+        .await
+        .unwrap();
     let report = json!({"led": "on"});
     let (status, _) = home
         .call_api("PATCH", "/v1/shadows/lamp/reported", &[], &report)
@@ -165,7 +170,8 @@ async fn undeliverable_notifications_and_records_are_sent_by_the_listener() {
     let range = json!({"version": "1.0", "requestContext": {"condition": "RetryAttemptsExhausted"},
         "DDBStreamBatchInfo": {"shardId": shard, "startSequenceNumber": number, "endSequenceNumber": number,
             "batchSize": 1, "streamArn": stream}});
-    home.send("antumbra-undeliverable", &range.to_string()).await;
+    home.send("antumbra-undeliverable", &range.to_string())
+        .await;
     eventually("a redrive", redriven).await;
     let again = home.received("changes", "lamp").await;
     let again: Value = serde_json::from_str(again.body().unwrap()).unwrap();
@@ -198,7 +204,10 @@ async fn failed_updates_over_mqtt_are_made_by_their_time() {
 #[tokio::test]
 async fn registrations_are_shown_as_they_are_in_force() {
     let files = [
-        ("b.json", r#"{"name":"b","to":{"sqs":{"queue":"${env:QUEUE}"}}}"#),
+        (
+            "b.json",
+            r#"{"name":"b","to":{"sqs":{"queue":"${env:QUEUE}"}}}"#,
+        ),
         (
             "a.json",
             r#"{"name":"a","description":"Lamps","enabled":false,"to":{"mqtt":{"topic":"t"}}}"#,

@@ -108,7 +108,10 @@ async fn all_messages_are_moved_and_new_ones_stay() {
             .iter()
             .all(|receipt| receipt != "r4")
     );
-    assert_eq!(peek(&queue, 10, usize::MAX).await.unwrap().messages.len(), 1);
+    assert_eq!(
+        peek(&queue, 10, usize::MAX).await.unwrap().messages.len(),
+        1
+    );
 }
 
 #[tokio::test]

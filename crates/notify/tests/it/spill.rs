@@ -198,6 +198,37 @@ async fn undeliverable_notifications_leave_the_spill_queue() {
     }
 }
 
+/// A redrive over HTTP sends undeliverable notifications to the spill queue, as they are.
+#[tokio::test]
+async fn a_redriven_notification_is_sent_to_the_current_target() {
+    let bench = bench();
+    bench
+        .at("sqs sick")
+        .reply(|_| SendReply::deny("no such queue"));
+    bench.handle_records(&records(0..1)).await;
+    let stored = bench.fakes.undeliverable.take_accepted().remove(0);
+    let redrive = || {
+        let message = queue_message("m", "m", &stored.body, bench.clock.now());
+        bench.fakes.spill.waiting.lock().unwrap().push(message);
+    };
+    redrive();
+    let drained = bench.drain().await;
+    assert_eq!((drained.sent, drained.undeliverable), (0, 1));
+    assert_eq!(
+        bench.fakes.undeliverable.take_accepted()[0].body,
+        stored.body
+    );
+    // Not lost while the target fails, and without a mark it is not taken for one that was sent.
+    bench.at("sqs sick").reply(|_| SendReply::Throttle);
+    redrive();
+    assert_eq!(bench.drain().await.failed, ["m"]);
+    bench.at("sqs sick").reply(|_| SendReply::Accept);
+    assert_eq!(bench.drain().await.sent, 1);
+    let stored: Value = serde_json::from_str(&stored.body).unwrap();
+    let arrived = bench.at("sqs sick").json();
+    assert_eq!(arrived, [stored["notification"].clone()]);
+}
+
 #[tokio::test]
 async fn without_the_records_nothing_is_sent_and_nothing_is_lost() {
     let bench = bench();

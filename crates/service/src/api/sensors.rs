@@ -189,6 +189,9 @@ pub struct Sensor {
     pub version: i64,
     /// Time of registration.
     pub registered_at: Time,
+    /// Present if silence is noticed much later than `silenceAfterSeconds` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl From<&RegisteredSensor> for Sensor {
@@ -197,6 +200,7 @@ impl From<&RegisteredSensor> for Sensor {
             description: (&registered.sensor).into(),
             version: registered.version.0,
             registered_at: registered.registered_at.into(),
+            warning: registered.sensor.silence_after.warning(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Queries over the messages of a source: oldest and newest, listings.
 
 use super::{MessageId, MessageIndex, Order, Range, Source};
-use crate::paging::{Cursor, Page, open_cursor, seal_cursor};
+use crate::paging::{Cursor, PAGE_LIMIT, Page, open_cursor, seal_cursor};
 use crate::store::StoreError;
 
 /// The oldest and the newest message of a source; both are the same if it has one.
@@ -48,7 +48,7 @@ pub fn shorten_page(
     page
 }
 
-/// Lists ids, in one read. A page that is not full has no cursor.
+/// Lists ids, in one read. A page that ends with the last id has no cursor, unless it is as long as a page can be.
 pub async fn list(
     query: &impl MessageIndex,
     source: &Source,
@@ -64,9 +64,12 @@ pub async fn list(
         order: request.order,
         after,
     };
-    let ids = query.ids(source, &range, request.limit).await?;
-    let full = ids.len() >= request.limit;
-    let next = ids.last().filter(|_| full);
+    // One more than asked for tells whether there is another page.
+    let wanted = (request.limit + 1).min(PAGE_LIMIT.max(request.limit));
+    let mut ids = query.ids(source, &range, wanted).await?;
+    let has_more = ids.len() >= wanted;
+    ids.truncate(request.limit);
+    let next = ids.last().filter(|_| has_more);
     let next = next.map(|last| seal(source, request.order, last));
     Ok(Page { rows: ids, next })
 }

@@ -6,6 +6,7 @@ use antumbra_shadow::Timestamp;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::Location;
+use crate::liveness::SWEEP_PERIOD;
 use crate::store::Version;
 use crate::text::{check_text, checked_text, is_printable};
 
@@ -65,6 +66,14 @@ impl SilenceTimeout {
                 most,
             }),
         }
+    }
+
+    /// Returns a warning if silence is noticed much later than the timeout says.
+    pub fn warning(self) -> Option<String> {
+        let (seconds, period) = (self.as_seconds(), SWEEP_PERIOD.as_secs());
+        (u64::from(seconds) < period).then(|| {
+            format!("silence is checked every {period} s: a loss after {seconds} s is noticed up to {period} s later")
+        })
     }
 
     pub fn as_seconds(self) -> u32 {

@@ -260,7 +260,7 @@ async fn the_expected_version_is_enforced() {
 async fn mode_and_model_are_chosen_per_update() {
     for shadows in both_layouts() {
         let model = Model {
-            timestamp_field: "ts".to_owned(),
+            timestamp_fields: vec!["ts".to_owned()],
             ..Model::default()
         };
         let update = |text: &str| Update::report(lamp(), document(text)).model(model.clone());

@@ -81,15 +81,16 @@ impl<'m> Merging<'m> {
         if self.report.is_none() || self.is_leaf(view) {
             return false;
         }
-        let member = view.get(&self.model.timestamp_field);
-        member.is_some_and(|member| !member.is_container() && member.kind() != Kind::Null)
+        let fields = self.model.timestamp_fields.iter();
+        let mut members = fields.filter_map(|field| view.get(field));
+        members.any(|member| !member.is_container() && member.kind() != Kind::Null)
             || view.children().any(|child| self.misses_a_time(child))
     }
 
     pub(super) fn note_on(&self, new: View<'_>) -> Option<Note> {
         // The object that holds this member would have been taken whole, had the member been a time.
         let below_root = self.report.is_some() && self.depth > 1;
-        let misses = below_root && !new.is_container() && new.key() == self.model.timestamp_field;
+        let misses = below_root && !new.is_container() && self.model.is_timestamp_field(&new.key());
         misses.then_some(Note::NotATimestamp)
     }
 }

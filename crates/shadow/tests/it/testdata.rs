@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ModelCase {
     timestamp_field: Option<String>,
+    timestamp_fields: Option<Vec<String>>,
     id_field: Option<String>,
     max_future_seconds: Option<u64>,
     #[serde(default)]
@@ -28,10 +29,11 @@ impl ModelCase {
     pub(crate) fn model(&self) -> Model {
         let default = Model::default();
         Model {
-            timestamp_field: self
-                .timestamp_field
-                .clone()
-                .unwrap_or(default.timestamp_field),
+            timestamp_fields: match (&self.timestamp_fields, &self.timestamp_field) {
+                (Some(fields), _) => fields.clone(),
+                (None, Some(field)) => vec![field.clone()],
+                (None, None) => default.timestamp_fields,
+            },
             id_field: self.id_field.clone().unwrap_or(default.id_field),
             max_future: self.max_future_seconds.map(Duration::from_secs),
             arrays: if self.whole_arrays {

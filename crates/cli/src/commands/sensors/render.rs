@@ -36,6 +36,7 @@ pub(super) fn sensor(registered: &RegisteredSensor, json: bool) -> String {
         "silence",
         format!("lost after {} s", silence_after.as_seconds()),
     ));
+    rows.extend(silence_after.warning().map(|text| row("warning", text)));
     let version = format!("version {}", registered.version);
     let title = styled(STRONG, id.as_str());
     format!("{title}  {}\n{}", styled(FAINT, &version), table(&rows))

@@ -21,7 +21,12 @@ impl Scenario {
         }
         self.home.send("antumbra-deliveries-dead", "?").await;
         let url = self.home.stack.queue_url("antumbra-deliveries-dead.fifo");
-        let call = self.home.sqs.send_message().queue_url(url).message_body("?");
+        let call = self
+            .home
+            .sqs
+            .send_message()
+            .queue_url(url)
+            .message_body("?");
         let call = call.message_group_id("g").message_deduplication_id("d");
         call.send().await.unwrap();
         // A message that no function can read goes back to the queue that its sender used.

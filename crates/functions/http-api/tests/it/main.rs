@@ -8,6 +8,7 @@ mod idempotency;
 mod memory;
 mod messages;
 mod openapi;
+mod paging;
 mod problems;
 mod process;
 mod secrets;

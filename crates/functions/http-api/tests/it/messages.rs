@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::TestApi;
 
 /// Puts messages of a source in the inbox, numbered from 0, and gives their ids.
-async fn fill(api: &TestApi, source: &str, count: usize, more: &str) -> Vec<String> {
+pub(crate) async fn fill(api: &TestApi, source: &str, count: usize, more: &str) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
         let text =

@@ -12,14 +12,27 @@ const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-http-api");
 
 fn environment(endpoint: &str, main: &str, messages: &str) -> Environment {
     let queue = format!("{}/000000000000/deliveries", unreachable_url());
-    vec![
+    let mut environment = vec![
         ("TABLE", main.to_owned()),
         ("MESSAGES_TABLE", messages.to_owned()),
-        ("DELIVERIES_QUEUE_URL", queue.clone()),
-        ("DELIVERIES_FIFO_QUEUE_URL", format!("{queue}.fifo")),
         ("AWS_ENDPOINT_URL", endpoint.to_owned()),
-    ]
+    ];
+    environment.extend(QUEUES.map(|name| (name, queue.clone())));
+    environment
 }
+
+const QUEUES: [&str; 10] = [
+    "DELIVERIES_QUEUE_URL",
+    "DELIVERIES_FIFO_QUEUE_URL",
+    "DELIVERIES_DEAD_QUEUE_URL",
+    "DELIVERIES_DEAD_FIFO_QUEUE_URL",
+    "UNDELIVERABLE_QUEUE_URL",
+    "QUARANTINE_QUEUE_URL",
+    "SPILL_QUEUE_URL",
+    "INBOUND_QUEUE_URL",
+    "SIGNALS_QUEUE_URL",
+    "OUTBOUND_QUEUE_URL",
+];
 
 fn cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
@@ -55,11 +68,16 @@ fn an_invalid_environment_is_rejected() {
     let changes = [
         ("TABLE", None),
         ("MESSAGES_TABLE", None),
-        ("DELIVERIES_QUEUE_URL", None),
-        ("DELIVERIES_FIFO_QUEUE_URL", None),
         ("AUTH", Some("perhaps")),
         ("WEBHOOK_ALLOW", Some("http://")),
         ("SHARDS", Some("many")),
+        ("TIMESTAMP_FIELDS", Some("timestamp,,ts")),
+        ("TIMESTAMP_FIELDS", Some("ts, ts")),
+        ("MQTT_ORDER", Some("perhaps")),
     ];
+    let changes: Vec<_> = changes
+        .into_iter()
+        .chain(QUEUES.map(|name| (name, None)))
+        .collect();
     assert_rejects(BINARY, &environment, &changes);
 }

@@ -27,7 +27,7 @@ async fn a_sensor_is_registered_read_changed_moved_and_unregistered() {
     api.clock.advance(std::time::Duration::from_secs(1));
     for room in ["13", "14"] {
         let again = api.post("/v1/sensors", &lock("door:7", room)).await;
-        let problem = again.problem(409, "AlreadyExists");
+        let problem = again.problem(409, "AlreadyRegistered");
         assert_eq!(problem["detail"], "already registered");
     }
 

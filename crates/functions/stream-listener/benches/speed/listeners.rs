@@ -76,7 +76,7 @@ pub(crate) fn load(rules: &[String], sent: Sent) -> Registrations {
 /// The model with the timestamp field of a shape.
 pub(crate) fn model(shape: Shape) -> Model {
     Model {
-        timestamp_field: shape.timestamp_field().to_owned(),
+        timestamp_fields: vec![shape.timestamp_field().to_owned()],
         ..Model::default()
     }
 }

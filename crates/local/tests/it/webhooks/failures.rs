@@ -80,7 +80,10 @@ async fn a_redriven_dead_letter_is_delivered() {
             .services
             .call_api("POST", &redrive, &[], &serde_json::Value::Null);
         let (status, done) = redrive.await;
-        assert_eq!((status, &done["results"][0]["outcome"]), (200, &"moved".into()));
+        assert_eq!(
+            (status, &done["results"][0]["outcome"]),
+            (200, &"moved".into())
+        );
         let records = home.wait_for_statuses(&client, &[Status::Delivered]).await;
         assert_eq!(records[0].attempts.len(), 11);
         let left = home.services.get(path).await;

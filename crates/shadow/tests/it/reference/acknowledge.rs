@@ -66,10 +66,11 @@ impl Walk<'_> {
             }
             (Value::Array(items), Value::Array(others)) if !items.is_empty() => {
                 match (ids(items, self.model), ids(others, self.model)) {
-                    (Some(_), Some(_)) if self.model.arrays == Arrays::Matched => {
-                        return self.by_id(path, items, others);
+                    _ if self.model.arrays == Arrays::Whole => {
+                        same_but_times(desired, reported, self.model)
                     }
-                    _ => same_but_times(desired, reported, self.model),
+                    (Some(_), Some(_)) => return self.by_id(path, items, others),
+                    _ => return self.by_position(path, items, others),
                 }
             }
             _ => desired == reported,
@@ -79,6 +80,21 @@ impl Walk<'_> {
         }
         self.acknowledged.push(path.to_owned());
         None
+    }
+
+    fn by_position(&mut self, path: &str, desired: &[Value], reported: &[Value]) -> Option<Value> {
+        let is_reached = |index: &usize| {
+            let other = reported.get(*index);
+            other.is_some_and(|other| same_but_times(&desired[*index], other, self.model))
+        };
+        let kept = (0..desired.len()).rev().find(|index| !is_reached(index));
+        let Some(last) = kept else {
+            self.acknowledged.push(path.to_owned());
+            return None;
+        };
+        let reached = (last + 1..desired.len()).map(|index| element(path, index));
+        self.acknowledged.extend(reached);
+        Some(Value::Array(desired[..=last].to_vec()))
     }
 
     fn by_id(&mut self, path: &str, desired: &[Value], reported: &[Value]) -> Option<Value> {

@@ -127,7 +127,8 @@ impl Merge<'_> {
 
     /// A scalar timestamp field in a plain object is no timestamp, or the object would not be plain.
     fn member_note(&self, path: &str, key: &str, sent: &Value) -> &'static str {
-        let noted = !path.is_empty() && key == self.model.timestamp_field && !is_container(sent);
+        let is_time = self.model.timestamp_fields.iter().any(|field| field == key);
+        let noted = !path.is_empty() && is_time && !is_container(sent);
         if noted { "not a timestamp" } else { "" }
     }
 
@@ -278,7 +279,7 @@ impl Merge<'_> {
         let mut items = sent.as_array().filter(|_| matched).into_iter().flatten();
         members.any(|(key, value)| {
             let scalar = !is_container(value) && !value.is_null();
-            *key == self.model.timestamp_field && scalar || self.misses_a_time(value)
+            self.model.timestamp_fields.contains(key) && scalar || self.misses_a_time(value)
         }) || items.any(|item| self.misses_a_time(item))
     }
 

@@ -129,7 +129,8 @@ pub(crate) fn unit(n: i64) -> i64 {
 
 /// When a timestamped value was measured; none for plain values.
 pub(crate) fn time(value: &Value, model: &Model) -> Option<i128> {
-    instant(value.get(&model.timestamp_field)?)
+    let mut fields = model.timestamp_fields.iter();
+    fields.find_map(|field| instant(value.get(field)?))
 }
 
 /// Returns `true` if it is an object or an array.
@@ -184,7 +185,7 @@ pub(crate) fn ids(items: &[Value], model: &Model) -> Option<Vec<Value>> {
 pub(crate) fn without_time(value: &Value, model: &Model) -> Value {
     let mut value = value.clone();
     if let Some(members) = value.as_object_mut() {
-        members.remove(&model.timestamp_field);
+        members.retain(|name, _| !model.timestamp_fields.contains(name));
     }
     value
 }
