@@ -146,6 +146,7 @@ fn variables_name_the_right_tables_and_queues() {
                 "UNDELIVERABLE_QUEUE_URL" => "antumbra-undeliverable",
                 "SPILL_QUEUE_URL" => "antumbra-spill.fifo",
                 "OUTBOUND_QUEUE_URL" => "antumbra-outbound",
+                "INBOUND_QUEUE_URL" => "antumbra-inbound",
                 "SIGNALS_QUEUE_URL" => "antumbra-signals",
                 "DELIVERIES_QUEUE_URL" => "antumbra-deliveries",
                 "DELIVERIES_FIFO_QUEUE_URL" => "antumbra-deliveries.fifo",
