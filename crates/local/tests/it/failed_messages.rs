@@ -267,7 +267,7 @@ async fn a_message_to_a_device_is_in_the_outbound_queue() {
         (path, json!({}), 400),
         (path, json!({"message": 1, "more": 1}), 400),
         ("/v1/messages/$lamp", json!({"message": 1}), 400),
-        (path, json!({"message": "x".repeat(300 * 1024)}), 413),
+        (path, json!({"message": "x".repeat(1024 * 1024 - 40)}), 413),
     ] {
         let (status, problem) = home.call_api("POST", path, &[], &body).await;
         assert_eq!(status, expected, "{problem}");

@@ -267,7 +267,8 @@ impl Names<'_> {
 
     /// The name of a member in shadows.
     fn name<'n>(&'n self, name: &'n str, siblings: &Map<String, Value>) -> &'n str {
-        let target = self.model.timestamp_field.as_str();
+        let fields = &self.model.timestamp_fields;
+        let target = fields.first().map_or(name, String::as_str);
         if self.timestamps.iter().any(|one| one == name) && !siblings.contains_key(target) {
             return target;
         }
