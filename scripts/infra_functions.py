@@ -152,7 +152,7 @@ class Settings:
     """A table with default settings, which some functions read before their first poll."""
 
     def __init__(self):
-        item = {"layout": "separate", "timestampField": "timestamp", "idField": "id"}
+        item = {"layout": "separate", "timestampFields": "timestamp", "idField": "id"}
         content = json.dumps({"Item": {name: {"S": value} for name, value in item.items()}}).encode()
 
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -20,8 +20,8 @@ use crate::value::from_item;
 pub struct TableSettings {
     /// Layout of the two documents of a shadow.
     pub layout: Layout,
-    /// The member that makes an object a timestamped value.
-    pub timestamp_field: String,
+    /// The members that make an object a timestamped value, separated by commas.
+    pub timestamp_fields: String,
     /// The member by which elements of an array are matched.
     pub id_field: String,
 }
@@ -56,7 +56,7 @@ impl TableSettings {
     pub fn new(layout: Layout, model: &Model) -> TableSettings {
         TableSettings {
             layout,
-            timestamp_field: model.timestamp_field.clone(),
+            timestamp_fields: model.timestamp_fields.join(","),
             id_field: model.id_field.clone(),
         }
     }
@@ -64,7 +64,11 @@ impl TableSettings {
     /// A model with these fields and the other properties of another one.
     pub fn model(&self, other: Model) -> Model {
         Model {
-            timestamp_field: self.timestamp_field.clone(),
+            timestamp_fields: self
+                .timestamp_fields
+                .split(',')
+                .map(str::to_owned)
+                .collect(),
             id_field: self.id_field.clone(),
             ..other
         }
@@ -75,9 +79,9 @@ impl TableSettings {
         let settings = [
             ("the layout", self.layout.as_str(), other.layout.as_str()),
             (
-                "the timestamp field",
-                &self.timestamp_field,
-                &other.timestamp_field,
+                "the timestamp fields",
+                &self.timestamp_fields,
+                &other.timestamp_fields,
             ),
             ("the id field", &self.id_field, &other.id_field),
         ];

@@ -228,10 +228,10 @@ fn settings_that_the_table_cannot_change_are_kept() {
     sandbox
         .run("scripts/deploy --yes LogLevel=debug")
         .succeeded();
-    for changed in ["Combined=true", "TimestampField=ts", "IdField=key"] {
+    for changed in ["Combined=true", "TimestampFields=ts", "IdField=key"] {
         let run = sandbox.run(&format!("scripts/deploy --yes {changed}"));
         run.refused(
-            "the table antumbra has layout, timestamp field and id field 'separate timestamp id'",
+            "the table antumbra has layout, timestamp fields and id field 'separate timestamp id'",
         );
     }
 }

@@ -28,19 +28,19 @@ async fn the_first_start_records_its_settings_and_others_are_compared_with_them(
     assert_eq!(settings.read().await, Ok(Some(combined())));
 
     let other = TableSettings {
-        timestamp_field: "ts".to_owned(),
+        timestamp_fields: "timestamp,ts".to_owned(),
         ..TableSettings::default()
     };
     let error = settings.ensure(&other).await.unwrap_err().to_string();
     let (_, reason) = error.split_once(" has ").unwrap();
     assert_eq!(
         reason,
-        "the layout combined and the timestamp field timestamp, but the layout separate and the timestamp field ts is \
-         configured; configure what the table has, or use another table"
+        "the layout combined and the timestamp fields timestamp, but the layout separate and the timestamp fields \
+         timestamp,ts is configured; configure what the table has, or use another table"
     );
     assert_eq!(settings.read().await, Ok(Some(combined())));
     let model = Model {
-        timestamp_field: "ts".to_owned(),
+        timestamp_fields: vec!["timestamp".to_owned(), "ts".to_owned()],
         ..Model::default()
     };
     assert_eq!(TableSettings::new(Layout::Separate, &model), other);

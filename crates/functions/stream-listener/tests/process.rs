@@ -112,7 +112,7 @@ async fn the_settings_of_the_table_are_those_of_the_function() {
         &environment,
         &[
             ("COMBINED", None),
-            ("TIMESTAMP_FIELD", Some("ts")),
+            ("TIMESTAMP_FIELDS", Some("ts")),
             ("ID_FIELD", Some("key")),
         ],
     );
