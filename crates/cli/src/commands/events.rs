@@ -49,7 +49,8 @@ pub(crate) async fn run(
     let bus = arguments.bus.as_str();
     let queue = SqsFailedQueue::open(&sqs, &bus_queue(bus)).await;
     let queue = queue.map_err(|error| explain(error.into(), bus))?;
-    let mut messages = redrive::peek(&queue, arguments.limit as usize).await?;
+    let peeked = redrive::peek(&queue, arguments.limit as usize, usize::MAX).await?;
+    let mut messages = peeked.messages;
     messages.sort_by_key(|message| message.sent_milliseconds);
     let text = match as_json {
         true => {

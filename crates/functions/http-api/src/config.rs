@@ -75,7 +75,7 @@ impl FunctionConfig for Config {
 /// Registrations in a directory. It is read at the first request, and only then: a layer does not change.
 fn files_of(directory: PathBuf) -> RegistrationFiles {
     let read = std::sync::OnceLock::new();
-    Arc::new(move || {
+    RegistrationFiles::new(move || {
         if let Some(files) = read.get() {
             return Ok(Arc::clone(files));
         }

@@ -1,5 +1,6 @@
 //! The use cases behind the routes, and their wiring.
 
+use std::fmt;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
@@ -26,9 +27,29 @@ use axum::extract::State;
 use crate::failed_messages::FailedMessageQueues;
 use crate::{Config, router};
 
+type Files = Arc<[(String, String)]>;
+
 /// Reads names and texts of the files of all registrations.
-pub type RegistrationFiles =
-    Arc<dyn Fn() -> Result<Arc<[(String, String)]>, FilesError> + Send + Sync>;
+#[derive(Clone)]
+pub struct RegistrationFiles(Arc<dyn Fn() -> Result<Files, FilesError> + Send + Sync>);
+
+impl RegistrationFiles {
+    pub fn new(
+        read: impl Fn() -> Result<Files, FilesError> + Send + Sync + 'static,
+    ) -> RegistrationFiles {
+        RegistrationFiles(Arc::new(read))
+    }
+
+    pub fn read(&self) -> Result<Files, FilesError> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for RegistrationFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegistrationFiles").finish_non_exhaustive()
+    }
+}
 
 pub struct Services {
     pub shadows: Shadows<DynamoDbShadows>,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use antumbra_http_api::{AuthMode, Config, NAME, Token, build};
+use antumbra_http_api::{AuthMode, Config, NAME, RegistrationFiles, Token, build};
 use antumbra_lambda_kit::functions::spec;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -35,7 +35,7 @@ pub(super) async fn start(
     let clock = Arc::new(services.clock.clone());
     let config = Config {
         auth: AuthMode::Token(Token::new(token)),
-        registrations: Arc::new(move || {
+        registrations: RegistrationFiles::new(move || {
             let files = registrations.read().unwrap_or_else(PoisonError::into_inner);
             Ok(Arc::clone(&files))
         }),

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::delivery::{Delivery, DeliveryRecord, Status};
 use super::id::DeliveryId;
+use super::message::DeliveryMessage;
 use super::ports::{HeldDelivery, History, HistoryQuery, NewDeliveries, Subject};
 use super::queues::{QueueError, Queues};
 use crate::clients::{ClientError, ClientId, ClientState, ClientStore, Mode};

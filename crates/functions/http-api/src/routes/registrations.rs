@@ -30,7 +30,7 @@ impl FromPath for RegistrationName {
 
 /// Reads all registrations, ordered by name.
 async fn read_all(api: &Services) -> Result<Vec<Registration>, Problem> {
-    let files = (api.registrations)().map_err(Problem::internal)?;
+    let files = api.registrations.read().map_err(Problem::internal)?;
     let read = |(file, text): &(String, String)| {
         let read = Registration::parse(file, text);
         read.map_err(|error| Problem::internal(format!("{file}: {error}")))

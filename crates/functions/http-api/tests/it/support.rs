@@ -7,7 +7,9 @@ use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
 };
-use antumbra_http_api::{AuthMode, FailedMessageQueues, QueueUrls, Services, Token, router};
+use antumbra_http_api::{
+    AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, router,
+};
 use antumbra_notify::redrive::Resender;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
@@ -98,7 +100,7 @@ impl TestApi {
                 queue: Arc::new(RecordingChannel::default()),
                 clock: clock.clone(),
             },
-            registrations: Arc::new(|| Ok(Arc::from([]))),
+            registrations: RegistrationFiles::new(|| Ok(Arc::from([]))),
             failed_messages,
             sensors: Sensors::with_clock(sensors.clone(), clock.clone()),
             clients: Clients::new(clients, guard, clock.clone()),
