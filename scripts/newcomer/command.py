@@ -143,7 +143,7 @@ def _(world):
     topic = unique("topic")
     with stack.device(version=4) as device:
         device.subscribe(topic)
-        aws_cli(aws, "iot-data", "publish", "--topic", topic, "--payload", "eyJhIjoxfQ==")
+        aws_cli(aws, "iot-data", "publish", "--topic", topic, "--payload", '{"a":1}')
         device.wait(topic)
 
 

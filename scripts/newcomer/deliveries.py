@@ -192,7 +192,7 @@ def _(world):
     stack.register(sensor)
     stack.write("PUT", f"/v1/clients/{client}/sensors/{sensor}")
     log = open(Stack.home / "listen", "w+")
-    listening = subprocess.Popen([Stack.binary, "listen", "--port", str(port), "--secret", created["secret"]], env=environment(), stdout=log)
+    listening = subprocess.Popen([Stack.binary, "listen", "--port", str(port), "--secret", created["secret"]], env=environment(), stdout=log, stderr=subprocess.STDOUT)
     try:
         eventually(lambda: has((Stack.home / "listen").read_text(), "listening"))
         signals(stack, sensor, 0, 1)
