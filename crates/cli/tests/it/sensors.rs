@@ -78,19 +78,14 @@ fn sensors_are_managed_from_the_command_line() {
     assert_eq!(shown["sensor"]["type"], "gas");
 
     let pages = "in Poznań --limit 1";
-    let next = |page: &Value| {
-        let cursor = page["nextCursor"].as_str().unwrap();
-        json_of(&stack, &format!("{pages} --cursor {cursor}"))
-    };
     let page = json_of(&stack, pages);
-    let rest = next(&page);
     assert_eq!(page["sensors"][0]["id"], "gas:1");
-    assert_eq!(rest["sensors"][0]["id"], "gas:3");
-    // A full page can be the last one: the next page is empty.
-    let last = next(&rest);
+    let cursor = page["nextCursor"].as_str().unwrap();
+    let rest = json_of(&stack, &format!("{pages} --cursor {cursor}"));
+    // A full page can be the last one.
     assert_eq!(
-        (&last["sensors"], &last["nextCursor"]),
-        (&json!([]), &Value::Null)
+        (&rest["sensors"][0]["id"], &rest["nextCursor"]),
+        (&json!("gas:3"), &Value::Null)
     );
 
     assert_eq!(stdout(&stack, "unregister gas:1"), "gas:1  unregistered\n");
