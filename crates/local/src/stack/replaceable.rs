@@ -65,7 +65,8 @@ mod tests {
         };
         let [first, second] = [Arc::new(Notify::new()), Arc::new(Notify::new())];
         let handler = Replaceable::new(Numbered(1, Arc::clone(&first)));
-        let running = handler.handle(invocation());
+        let mut running = handler.handle(invocation());
+        assert!(futures_util::poll!(running.as_mut()).is_pending());
         handler.replace(Numbered(2, Arc::clone(&second)));
         first.notify_one();
         assert_eq!(running.await.unwrap().payload, "1");
