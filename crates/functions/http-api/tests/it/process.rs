@@ -62,9 +62,10 @@ async fn gateway_events_get_the_exact_response() {
     }
 }
 
-#[test]
-fn an_invalid_environment_is_rejected() {
-    let environment = environment("http://127.0.0.1:1", "main", "messages");
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_environment_is_rejected() {
+    let table = TestTable::create(MAIN).await;
+    let environment = environment(&table.endpoint.url(), &table.name, "messages");
     let changes = [
         ("TABLE", None),
         ("MESSAGES_TABLE", None),

@@ -16,16 +16,18 @@ fn event_text(topic: &str, payload: &str) -> String {
     String::from_utf8(event).unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_report_is_accepted_and_read_back() {
-    let table = TestTable::create(MAIN).await;
-    let iot = AwsServer::start();
-    let environment = [
-        ("TABLE", table.name),
+fn environment(table: &TestTable, iot: &AwsServer) -> Environment {
+    vec![
+        ("TABLE", table.name.clone()),
         ("IOT_ENDPOINT", iot.url()),
         ("AWS_ENDPOINT_URL_DYNAMODB", table.endpoint.url()),
-    ];
-    let function = Lambda::start(BINARY, &environment);
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_is_accepted_and_read_back() {
+    let (table, iot) = (TestTable::create(MAIN).await, AwsServer::start());
+    let function = Lambda::start(BINARY, &environment(&table, &iot));
     let update = r#"{"state":{"reported":{"led":"on"}},"clientToken":"t"}"#;
     for (operation, payload) in [("update", update), ("get", "")] {
         let event = event_text(&format!("shadow/lamp/{operation}"), payload);
@@ -39,21 +41,19 @@ async fn a_report_is_accepted_and_read_back() {
     assert_eq!(iot.requests().len(), 2);
     let error = function.invoke(r#"{"Records":[]}"#).unwrap_err();
     assert!(error.contains("EventError"), "{error}");
+    let error = function.invoke(&event_text("elsewhere", "")).unwrap_err();
+    assert!(!error.is_empty());
 }
 
-#[test]
-fn an_invalid_environment_is_rejected() {
-    let environment: Environment = vec![
-        ("TABLE", "antumbra".to_owned()),
-        ("AWS_ENDPOINT_URL", unreachable_url()),
-    ];
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_environment_is_rejected() {
+    let (table, iot) = (TestTable::create(MAIN).await, AwsServer::start());
+    let unreachable = unreachable_url();
     let changes = [
         ("TABLE", None),
         ("COMBINED", Some("perhaps")),
         ("OWN_SHADOWS_ONLY", Some("2")),
+        ("AWS_ENDPOINT_URL_DYNAMODB", Some(unreachable.as_str())),
     ];
-    assert_rejects(BINARY, &environment, &changes);
-    let function = Lambda::start(BINARY, &environment);
-    let error = function.invoke(&event_text("elsewhere", "")).unwrap_err();
-    assert!(!error.is_empty());
+    assert_rejects(BINARY, &environment(&table, &iot), &changes);
 }
