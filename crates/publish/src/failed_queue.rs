@@ -18,8 +18,6 @@ use crate::classify::with_causes;
 
 /// Visibility timeout of received messages in seconds. After a crash they reappear by then.
 const VISIBILITY_SECONDS: i32 = 120;
-/// Empty responses after which a queue counts as empty.
-const EMPTY_RESPONSES: usize = 2;
 /// Calls at once that make messages visible again.
 const CONCURRENT_RELEASES: usize = 8;
 /// Maximum length of a deduplication id.
@@ -99,23 +97,19 @@ impl FailedQueue for SqsFailedQueue {
     }
 
     async fn receive(&self) -> Result<Vec<FailedMessage>, QueueError> {
-        for _ in 0..EMPTY_RESPONSES {
-            let call = self.client.receive_message().queue_url(&self.url);
-            let response = call
-                .max_number_of_messages(BATCH_COUNT as i32)
-                .visibility_timeout(VISIBILITY_SECONDS)
-                .wait_time_seconds(1)
-                .message_attribute_names("All")
-                .message_system_attribute_names(System::All)
-                .send()
-                .await
-                .map_err(|error| queue_error(&error))?;
-            let received = response.messages.unwrap_or_default();
-            if !received.is_empty() {
-                return Ok(received.into_iter().map(failed_message).collect());
-            }
-        }
-        Ok(Vec::new())
+        let call = self.client.receive_message().queue_url(&self.url);
+        let response = call
+            .max_number_of_messages(BATCH_COUNT as i32)
+            .visibility_timeout(VISIBILITY_SECONDS)
+            // Long polling asks all servers of the queue: an empty response means an empty queue.
+            .wait_time_seconds(1)
+            .message_attribute_names("All")
+            .message_system_attribute_names(System::All)
+            .send()
+            .await
+            .map_err(|error| queue_error(&error))?;
+        let received = response.messages.unwrap_or_default().into_iter();
+        Ok(received.map(failed_message).collect())
     }
 
     async fn release(&self, receipts: &[String]) -> Result<(), QueueError> {
