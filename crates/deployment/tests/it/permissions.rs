@@ -32,9 +32,13 @@ struct Recording {
 /// Runs the scenario with all settings of a deployment that change calls.
 async fn recorded() -> Recording {
     let mut recorded = Recording::default();
-    for (layout, newcomers) in [(Layout::Separate, false), (Layout::Combined, true)] {
+    let run = |layout, newcomers| async move {
         let mut scenario = Scenario::start(layout, newcomers).await;
         scenario.run().await;
+        scenario
+    };
+    let scenarios = tokio::join!(run(Layout::Separate, false), run(Layout::Combined, true));
+    for scenario in [scenarios.0, scenarios.1] {
         for call in scenario.recorder.calls() {
             let of = recorded.seen.entry(call.function.clone()).or_default();
             of.extend(call.permissions());
