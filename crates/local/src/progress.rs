@@ -82,7 +82,7 @@ enum Form {
     Lines,
 }
 
-/// What is shown and when; without a clock and a terminal.
+/// The lines to show and their times, without a clock and a terminal.
 #[derive(Debug)]
 struct Meter {
     form: Form,

@@ -37,7 +37,7 @@ pub struct RedriveOptions {
     pub to: Option<String>,
     /// Delete failed MQTT requests instead of leaving them in the queue.
     pub drop_requests: bool,
-    /// The queue holds dead webhook deliveries. Whoever names the queue knows it; senders do not decide it.
+    /// The queue holds dead webhook deliveries. The caller that names the queue says so; senders do not decide it.
     pub holds_deliveries: bool,
     /// Queue from which the stream listener takes notifications and positions of records; `None` to send them from here.
     pub listener_queue: Option<String>,

@@ -30,7 +30,7 @@ fn answer(stack: &Running, words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// One item holds both documents, whoever wrote them: the command, a device over MQTT, the HTTP API.
+/// One item holds both documents, written by the command, a device over MQTT, or the HTTP API.
 #[tokio::test]
 async fn the_combined_layout_works_through_every_interface() {
     let rule = r#"{"name":"all","send":["new"],"to":{"sqs":{"queue":"changes.fifo"}}}"#;

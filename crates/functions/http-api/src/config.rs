@@ -34,7 +34,7 @@ pub struct Config {
     pub model: Model,
     pub layout: Layout,
     pub registrations: RegistrationFiles,
-    /// How updates over MQTT are made, to make failed ones again.
+    /// Rules of updates over MQTT, to make failed ones again.
     pub updates: antumbra_shadow_requests::Config,
 }
 

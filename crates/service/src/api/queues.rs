@@ -41,7 +41,7 @@ pub struct FailedMessage {
     /// More about the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Where a redrive sends it, or why it does not.
+    /// The destination of a redrive, or the reason why it stays.
     pub route: String,
     /// Time at which it was sent to the queue; for a dead letter, to its source.
     pub sent_at: Time,
@@ -56,11 +56,11 @@ pub struct FailedMessage {
 pub struct FailedMessages {
     /// The messages. They stay in the queue.
     pub messages: Vec<FailedMessage>,
-    /// Whether the queue may hold others.
+    /// The queue may hold others.
     pub has_more: bool,
 }
 
-/// What a redrive did, or would do, with messages of one kind.
+/// The result of a redrive for messages of one kind, or the result that it would have.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
@@ -69,7 +69,7 @@ pub struct RedriveResult {
     pub count: usize,
     /// Reason why they failed.
     pub reason: String,
-    /// Where they were sent, or why not.
+    /// Their destination, or the reason why they stay.
     pub route: String,
     /// `moved`, `deleted`, `left`, `failed`, or of a plan `planned`.
     pub outcome: &'static str,
@@ -78,13 +78,13 @@ pub struct RedriveResult {
     pub error: Option<String>,
 }
 
-/// What a redrive did.
+/// The result of a redrive.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct RedriveResults {
     /// Results by reason, route and outcome.
     pub results: Vec<RedriveResult>,
-    /// Whether the queue may hold messages that this redrive did not receive; repeat it.
+    /// The queue may hold messages that this redrive did not receive; repeat it.
     pub has_more: bool,
 }
