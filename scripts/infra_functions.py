@@ -68,39 +68,47 @@ class Stack:
         self.aws = aws
 
 
+def serve(answer):
+    """Serves POST requests on a free port; `answer(request, body)` returns status, headers and content."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            status, headers, content = answer(self, self.rfile.read(int(self.headers.get("content-length", 0))))
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, f"http://127.0.0.1:{server.server_port}"
+
+
 class Recorder:
     """Forwards the requests of a function to the local stack and records them."""
 
     def __init__(self, target):
         target = urllib.parse.urlparse(target)
         self.seen = []
-        recorder = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        def forward(request, body):
+            onward = http.client.HTTPConnection(target.hostname, target.port, timeout=ANSWER_SECONDS)
+            headers = {k: v for k, v in request.headers.items() if k.lower() != "host"}
+            onward.request("POST", request.path, body, headers)
+            answer = onward.getresponse()
+            content = answer.read()
+            self.seen.append((request.path, request.headers.get("x-amz-target", ""), body))
+            own = ("content-length", "transfer-encoding", "connection")
+            return answer.status, [(k, v) for k, v in answer.getheaders() if k.lower() not in own], content
 
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                onward = http.client.HTTPConnection(target.hostname, target.port, timeout=ANSWER_SECONDS)
-                headers = {k: v for k, v in self.headers.items() if k.lower() != "host"}
-                onward.request("POST", self.path, body, headers)
-                answer = onward.getresponse()
-                content = answer.read()
-                recorder.seen.append((self.path, self.headers.get("x-amz-target", ""), body))
-                self.send_response(answer.status)
-                for name, value in answer.getheaders():
-                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
-                        self.send_header(name, value)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server, self.url = serve(forward)
 
     def published(self):
         """Published MQTT messages, in order."""
@@ -130,22 +138,15 @@ class Receiver:
 
     def __init__(self):
         self.posts = []
-        receiver = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-                signed = "webhook-signature" in self.headers
-                receiver.posts.append({"id": self.headers.get("webhook-id"), "signed": signed, "body": as_json(body)})
-                self.send_response(204)
-                self.end_headers()
+        def accept(request, body):
+            signed = "webhook-signature" in request.headers
+            identity = request.headers.get("webhook-id")
+            self.posts.append({"id": identity, "signed": signed, "body": as_json(body.decode())})
+            return 204, [], b""
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        _, url = serve(accept)
+        self.url = f"{url}/"
 
 
 class Settings:
@@ -154,24 +155,8 @@ class Settings:
     def __init__(self):
         item = {"layout": "separate", "timestampFields": "timestamp", "idField": "id"}
         content = json.dumps({"Item": {name: {"S": value} for name, value in item.items()}}).encode()
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                self.rfile.read(int(self.headers.get("content-length", 0)))
-                self.send_response(200)
-                self.send_header("content-type", "application/x-amz-json-1.0")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        headers = [("content-type", "application/x-amz-json-1.0")]
+        _, self.url = serve(lambda request, body: (200, headers, content))
 
 
 def as_json(text):

@@ -174,6 +174,7 @@ impl ShadowStore for DynamoDbShadows {
             Layout::Separate => [
                 reported.map(|expected| remove(ShadowItem::Reported, expected)),
                 desired.map(|expected| remove(ShadowItem::Desired, expected)),
+                Change::check_other(&delete.shadow, reported.is_some(), delete.other_version),
             ]
             .into_iter()
             .flatten()

@@ -202,14 +202,20 @@ impl Contents {
             (State::Desired, delete.desired),
         ];
         for (state, expected) in documents {
-            let Some((Some(expected), times)) = expected.map(ExpectedVersion::parts) else {
+            let remains = expected.is_none();
+            let (expected, times) = match expected.map(ExpectedVersion::parts) {
+                Some(parts) => parts,
+                None => (delete.other_version, None),
+            };
+            let Some(expected) = expected else {
                 continue;
             };
             match self.stored(&delete.shadow, state) {
-                None => return Err(StoreError::NotFound),
+                None if remains && expected == Version::NONE => {}
+                None if !remains => return Err(StoreError::NotFound),
                 Some(stored) if stored.version == expected && has_times(Some(stored), times) => {}
-                Some(stored) => {
-                    let actual = Some(stored.version);
+                stored => {
+                    let actual = stored.map(|stored| stored.version);
                     return Err(StoreError::Conflict { expected, actual });
                 }
             }

@@ -318,7 +318,7 @@ impl<P: ShadowStore> Shadows<P> {
     /// # let shadows = Shadows::new(MemoryShadows::default());
     /// let lamp = ShadowId::new("lamp-7")?;
     /// shadows.report(&lamp, &serde_json::json!({"led": "on"})).await?;
-    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(ExpectedVersion::Version(version)), desired: None };
+    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(ExpectedVersion::Version(version)), desired: None, other_version: None };
     /// assert!(shadows.delete(at(Version(9))).await.unwrap_err().is_conflict());
     /// shadows.delete(at(Version(1))).await?;
     /// assert!(shadows.read(&lamp, DocumentSet::Both).await.unwrap_err().is_not_found());
@@ -358,16 +358,25 @@ impl<P: ShadowStore> Shadows<P> {
                 let is_later = stored.leaf_times().newest() > time;
                 (time.is_none() || !is_later).then(|| ExpectedVersion::unchanged(stored))
             };
+            let (reported, desired) = (part(&stored.reported), part(&stored.desired));
+            let combined = self.store.layout() == Layout::Combined;
+            let remaining = match (reported, desired) {
+                (None, None) => return Ok(stored.version),
+                (Some(_), Some(_)) => None,
+                _ if combined => return Ok(stored.version),
+                (Some(_), None) => Some(&stored.desired),
+                (None, Some(_)) => Some(&stored.reported),
+            };
+            let version_of = |stored: &Option<StoredDocument>| {
+                let stored = stored.as_ref();
+                stored.map_or(Version::NONE, |stored| stored.version)
+            };
             let delete = Delete {
                 shadow: shadow.clone(),
-                reported: part(&stored.reported),
-                desired: part(&stored.desired),
+                reported,
+                desired,
+                other_version: remaining.filter(|_| expected.is_some()).map(version_of),
             };
-            let combined = self.store.layout() == Layout::Combined;
-            let spared = delete.reported.is_none() || delete.desired.is_none();
-            if (delete.reported.is_none() && delete.desired.is_none()) || (combined && spared) {
-                return Ok(stored.version);
-            }
             let now = self.clock.now();
             let deleted = self.store.delete(&delete, time.unwrap_or(now)).await;
             let delay = backoff::delay(attempts, fastrand::f64());

@@ -58,6 +58,7 @@ macro_rules! shadow_contract {
             a_delete_with_a_version_is_conditional,
             both_documents_are_deleted_together_or_not_at_all,
             the_separate_layout_deletes_one_document_alone,
+            a_delete_can_require_a_version_of_the_other_document,
             an_empty_delete_is_invalid,
             a_recreated_document_continues_its_versions,
             an_expired_tombstone_restarts_versions_at_one,

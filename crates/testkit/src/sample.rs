@@ -85,6 +85,7 @@ pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
         shadow: shadow.clone(),
         reported: Some(expect),
         desired: Some(expect),
+        other_version: None,
     }
 }
 

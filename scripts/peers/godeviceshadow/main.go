@@ -61,9 +61,9 @@ func add[House any](contests map[string]contest, inputs, shape string) {
 		text := must(os.ReadFile(filepath.Join(inputs, name+"-"+shape+".jsonl")))
 		return bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	}
-	texts, wishes := read("documents"), read("desired")
+	texts, targets := read("documents"), read("desired")
 	merged, late, remaining := read("merged"), read("merged-late"), read("still-desired")
-	houses, desired := decoded[House](texts), decoded[House](wishes)
+	houses, desired := decoded[House](texts), decoded[House](targets)
 	var house House
 	var text []byte
 
@@ -107,7 +107,7 @@ func add[House any](contests map[string]contest, inputs, shape string) {
 		text = must(json.Marshal(mergeTo(old, new)))
 	}, func() []byte { return text }, merged)
 	// What is desired is changed in its place, so every turn needs its own.
-	enter("acknowledge", func() { desired = decoded[House](wishes) }, func(pair int) {
+	enter("acknowledge", func() { desired = decoded[House](targets) }, func(pair int) {
 		house = must(merge.Desired(houses[2*pair+1], desired[pair], merge.DesiredOptions{}))
 	}, encoded, remaining)
 }

@@ -15,6 +15,12 @@ fn import(stack: &Running, arguments: &[&str]) -> Output {
     stack.run(&all)
 }
 
+/// Imports the shadows of the things in a file from a stand-in for AWS IoT.
+fn from_aws(stack: &Running, things: &str, aws: &StandIn, more: &[&str]) -> Output {
+    let source = ["aws-iot-shadows", things, "--source-endpoint-url", &aws.url];
+    import(stack, &[&source, more].concat())
+}
+
 #[track_caller]
 fn success(output: &Output) -> String {
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -104,16 +110,7 @@ fn shadows_of_aws_iot_are_imported_with_the_times_of_their_values() {
         ("lamp-1", "night", &simple("dim", 1_769_860_500)),
     ]);
     let things = file(&home, "things.txt", "lamp-1\n\n lamp-2 \nlamp-1\n");
-    let run = |extra: &[&str]| {
-        let mut arguments = vec![
-            "aws-iot-shadows",
-            &things,
-            "--source-endpoint-url",
-            &aws.url,
-        ];
-        arguments.extend(extra);
-        import(&stack, &arguments)
-    };
+    let run = |extra: &[&str]| from_aws(&stack, &things, &aws, extra);
     let expected = "2 shadows to import, 0 unchanged, 1 things without a shadow";
     assert_eq!(success(&run(&["--dry-run"])), expected);
     let missing = stack.run(&["shadow", "get", "lamp-1"]);
@@ -160,15 +157,7 @@ fn an_import_never_replaces_a_newer_value() {
     let things = file(&home, "things.txt", "lamp\n");
     let led_after = |seconds: i64| {
         let aws = StandIn::with_shadows(&[("lamp", "", &simple("imported", seconds))]);
-        let output = import(
-            &stack,
-            &[
-                "aws-iot-shadows",
-                &things,
-                "--source-endpoint-url",
-                &aws.url,
-            ],
-        );
+        let output = from_aws(&stack, &things, &aws, &[]);
         success(&output);
         shadow(&stack, "lamp", "main")["reported"]["document"]["led"].clone()
     };
@@ -194,15 +183,7 @@ fn an_import_never_replaces_a_newer_value() {
     assert_eq!(led_after(1_769_860_900), "new");
     // A value that lies in the future would block the device.
     let aws = StandIn::with_shadows(&[("lamp", "", &simple("imported", 4_000_000_000))]);
-    let output = import(
-        &stack,
-        &[
-            "aws-iot-shadows",
-            &things,
-            "--source-endpoint-url",
-            &aws.url,
-        ],
-    );
+    let output = from_aws(&stack, &things, &aws, &[]);
     let error = failure(&output, 1);
     assert!(
         error.contains("lamp: it has a value of 2096-10-02T07:06:40Z, which is in the future"),
@@ -211,15 +192,7 @@ fn an_import_never_replaces_a_newer_value() {
     // A deleted shadow does not come back.
     assert!(stack.run(&["shadow", "delete", "lamp"]).status.success());
     let aws = StandIn::with_shadows(&[("lamp", "", &simple("imported", 1_769_860_800))]);
-    let output = import(
-        &stack,
-        &[
-            "aws-iot-shadows",
-            &things,
-            "--source-endpoint-url",
-            &aws.url,
-        ],
-    );
+    let output = from_aws(&stack, &things, &aws, &[]);
     assert_eq!(success(&output), "0 shadows imported, 1 unchanged");
 }
 
@@ -260,17 +233,7 @@ fn an_import_continues_after_errors_of_aws() {
         path if path.starts_with("/api/") => names_page([].into_iter(), None),
         _ => not_found(),
     });
-    let run = || {
-        import(
-            &stack,
-            &[
-                "aws-iot-shadows",
-                &things,
-                "--source-endpoint-url",
-                &aws.url,
-            ],
-        )
-    };
+    let run = || from_aws(&stack, &things, &aws, &[]);
     let error = failure(&run(), 1);
     let expected = "error: 4 shadows imported, 0 unchanged, 2 cannot be imported; correct them and repeat the import, which changes nothing else";
     assert!(error.ends_with(&format!("{expected}\n")), "{error}");
@@ -307,17 +270,7 @@ fn an_interrupted_import_continues_where_it_stopped() {
         path if path.starts_with("/api/") => names_page([].into_iter(), None),
         _ => (200, "", simple("on", 1_769_860_800)),
     });
-    let run = || {
-        import(
-            &stack,
-            &[
-                "aws-iot-shadows",
-                &things,
-                "--source-endpoint-url",
-                &aws.url,
-            ],
-        )
-    };
+    let run = || from_aws(&stack, &things, &aws, &[]);
     let error = failure(&run(), 6);
     // Lines of progress may come before.
     assert_eq!(
@@ -349,22 +302,13 @@ fn an_unnamed_shadow_gets_a_name_that_no_other_has() {
         ("lamp", "", &simple("unnamed", 1_769_860_800)),
         ("lamp", "main", &simple("named", 1_769_860_800)),
     ]);
-    let arguments = [
-        "aws-iot-shadows",
-        &things,
-        "--source-endpoint-url",
-        &aws.url,
-    ];
-    let error = failure(&import(&stack, &arguments), 1);
+    let error = failure(&from_aws(&stack, &things, &aws, &[]), 1);
     assert!(
         error.contains("lamp: the thing has a shadow named main; give the unnamed one another name with --unnamed"),
         "{error}"
     );
-    let renamed = [&arguments[..], &["--unnamed", "classic"]].concat();
-    assert_eq!(
-        success(&import(&stack, &renamed)),
-        "1 shadows imported, 1 unchanged"
-    );
+    let renamed = from_aws(&stack, &things, &aws, &["--unnamed", "classic"]);
+    assert_eq!(success(&renamed), "1 shadows imported, 1 unchanged");
     let named = shadow(&stack, "lamp", "main");
     assert_eq!(named["reported"]["document"]["led"], "named");
     assert_eq!(

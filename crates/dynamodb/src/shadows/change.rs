@@ -4,13 +4,13 @@
 //! from it. Creating first puts the item where none is stored; only if a deleted one is found there does a
 //! second call replace that one.
 
-use antumbra_service::shadows::{ExpectedVersion, StoreError, VERSION_KEPT, Version};
+use antumbra_service::shadows::{ExpectedVersion, ShadowId, StoreError, VERSION_KEPT, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::VERSION;
 
 use super::DynamoDbShadows;
-use super::item;
+use super::{item, keys};
 use crate::table::{Item, Key, Outcome, Refusal, Write};
 use crate::value::{number, seconds};
 
@@ -81,6 +81,22 @@ impl Put {
 }
 
 impl Change {
+    /// The condition on the version of the document that is not changed, if there is one.
+    pub(super) fn check_other(
+        shadow: &ShadowId,
+        changes_reported: bool,
+        expected: Option<Version>,
+    ) -> Option<Change> {
+        let other = match changes_reported {
+            true => ShadowItem::Desired,
+            false => ShadowItem::Reported,
+        };
+        expected.map(|expected| Change::Check {
+            key: keys::key(shadow, other),
+            expected,
+        })
+    }
+
     fn write(&self) -> Write {
         match self {
             Change::Put(put) => {

@@ -33,14 +33,8 @@ impl DynamoDbShadows {
                 bytes: item_bytes(write, kind.states()),
             })
         };
-        let other = match write.reported {
-            Some(_) => ShadowItem::Desired,
-            None => ShadowItem::Reported,
-        };
-        let check = write.other_version.map(|expected| Change::Check {
-            key: keys::key(&write.shadow, other),
-            expected,
-        });
+        let other =
+            Change::check_other(&write.shadow, write.reported.is_some(), write.other_version);
         let (reported, desired) = (write.reported.iter(), write.desired.iter());
         match self.config.layout {
             Layout::Combined => reported
@@ -49,7 +43,7 @@ impl DynamoDbShadows {
             Layout::Separate => reported
                 .map(|part| put(ShadowItem::Reported, part))
                 .chain(desired.map(|part| put(ShadowItem::Desired, part)))
-                .chain(check)
+                .chain(other)
                 .collect(),
         }
     }

@@ -121,12 +121,30 @@ async fn one_document_is_one_put_and_two_are_one_transaction() {
         shadow: lamp.clone(),
         reported: Some(ExpectedVersion::Version(Version(1))),
         desired: None,
+        other_version: None,
     };
     delete_one(&*store, reported).await.unwrap();
     assert_eq!(store.operations(), ["UpdateItem"]);
     let both = delete(&shadow("other"), ExpectedVersion::Any);
     delete_one(&*store, both).await.unwrap();
     assert_eq!(store.operations(), ["TransactWriteItems"]);
+}
+
+/// The version of a shadow is that of both documents: if the other one is created meanwhile, nothing is deleted.
+#[tokio::test]
+async fn a_delete_with_a_version_also_holds_the_document_that_does_not_exist() {
+    let store = shadows(Layout::Separate).await;
+    let lamp = shadow("lamp");
+    let all = Shadows::new((*store).clone());
+    for (version, operation) in [
+        (Some(Version(1)), "TransactWriteItems"),
+        (None, "UpdateItem"),
+    ] {
+        write_one(&*store, report_of(&lamp, 1, 0)).await.unwrap();
+        store.operations();
+        all.delete_shadow(&lamp, version, None, None).await.unwrap();
+        assert_eq!(store.operations().last().unwrap(), operation);
+    }
 }
 
 #[tokio::test]

@@ -184,6 +184,7 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
             shadow: writes[2].shadow.clone(),
             reported: Some(ExpectedVersion::Any),
             desired: Some(ExpectedVersion::Any),
+            other_version: None,
         };
         for deleted in shadows.delete_many(&[delete], at(1)).await {
             deleted.unwrap();

@@ -151,6 +151,7 @@ async fn matching_reports_reach_their_targets_in_order() {
         shadow: ShadowId::new("house#attic").unwrap(),
         reported: Some(ExpectedVersion::Any),
         desired: None,
+        other_version: None,
     };
     home.shadows.delete(gone).await.unwrap();
     // No registration matches this.

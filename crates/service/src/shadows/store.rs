@@ -268,6 +268,8 @@ pub struct Delete {
     pub shadow: ShadowId,
     pub reported: Option<ExpectedVersion>,
     pub desired: Option<ExpectedVersion>,
+    /// Version that the remaining document must have, as in [`Write::other_version`].
+    pub other_version: Option<Version>,
 }
 
 /// Query of a listing.
@@ -295,8 +297,8 @@ pub struct DocumentSummary {
 /// Laws, kept by every implementation:
 /// - A write is conditional on the version: the stored version must equal the expected one (no document for
 ///   [`Version::NONE`]); then the document is replaced and its version increases by one. Otherwise the result
-///   is `Conflict` and nothing changes. [`Write::other_version`] is a condition of the same kind on the
-///   document that is not written.
+///   is `Conflict` and nothing changes. [`Write::other_version`] and
+///   [`Delete::other_version`] are conditions of the same kind on the document that is not changed.
 /// - A write of times only is conditional in the same way and leaves the version as it is. Every write is also
 ///   conditional on the number of such writes since the document was written.
 /// - A created document has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then its

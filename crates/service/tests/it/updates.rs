@@ -359,6 +359,7 @@ async fn deleting_and_listing() {
             shadow: light.clone(),
             reported: Some(ExpectedVersion::Any),
             desired: Some(ExpectedVersion::Any),
+            other_version: None,
         };
         shadows.delete(whole.clone()).await.unwrap();
         shadows.delete(whole).await.unwrap();

@@ -40,6 +40,7 @@ async fn delete(shadows: &Sdk) {
         shadow: lamp(),
         reported: Some(ExpectedVersion::Any),
         desired: Some(ExpectedVersion::Any),
+        other_version: None,
     };
     shadows.delete(delete).await.unwrap();
 }

@@ -64,6 +64,7 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(s
         shadow: lamp.clone(),
         reported: Some(reported),
         desired: Some(desired),
+        other_version: None,
     };
     let rejected = [
         (version(1), version(2)),
@@ -101,11 +102,13 @@ pub async fn the_separate_layout_deletes_one_document_alone<P: ShadowStore>(stor
         shadow: lamp.clone(),
         reported: Some(expect),
         desired: None,
+        other_version: None,
     };
     let desired = Delete {
         shadow: lamp.clone(),
         reported: None,
         desired: Some(version(1)),
+        other_version: None,
     };
     if store.layout() == Layout::Combined {
         for half in [
@@ -133,11 +136,53 @@ pub async fn the_separate_layout_deletes_one_document_alone<P: ShadowStore>(stor
     assert_eq!(numbers(&store, &lamp).await, (None, None));
 }
 
+pub async fn a_delete_can_require_a_version_of_the_other_document<P: ShadowStore>(store: P) {
+    let lamp = shadow("lamp");
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let holding = |other: i64| Delete {
+        shadow: lamp.clone(),
+        reported: Some(version(1)),
+        desired: None,
+        other_version: Some(Version(other)),
+    };
+    let both = Delete {
+        desired: Some(version(1)),
+        ..holding(1)
+    };
+    let deleted = delete_one(&store, both).await;
+    assert!(matches!(deleted, Err(StoreError::Invalid(_))));
+    if store.layout() == Layout::Combined {
+        return;
+    }
+    let (expected, actual) = (Version(0), Some(Version(1)));
+    let conflict = StoreError::Conflict { expected, actual };
+    assert_eq!(delete_one(&store, holding(0)).await, Err(conflict));
+    assert!(numbers(&store, &lamp).await.0.is_some());
+    assert_eq!(delete_one(&store, holding(1)).await, Ok(()));
+    assert!(numbers(&store, &lamp).await.0.is_none());
+    // Both are absent now; the one that remains must be, too.
+    let desired = Delete {
+        desired: Some(version(1)),
+        reported: None,
+        ..holding(1)
+    };
+    let (expected, actual) = (Version(1), None);
+    let conflict = StoreError::Conflict { expected, actual };
+    assert_eq!(delete_one(&store, desired).await, Err(conflict));
+    let desired = Delete {
+        desired: Some(version(1)),
+        reported: None,
+        ..holding(0)
+    };
+    assert_eq!(delete_one(&store, desired).await, Ok(()));
+}
+
 pub async fn an_empty_delete_is_invalid<P: ShadowStore>(store: P) {
     let nothing = Delete {
         shadow: shadow("lamp"),
         reported: None,
         desired: None,
+        other_version: None,
     };
     let below = delete(&shadow("lamp"), version(-1));
     for bad in [nothing, below] {
@@ -169,6 +214,7 @@ pub async fn a_recreated_document_continues_its_versions<P: ShadowStore>(store: 
             shadow: lamp.clone(),
             reported: Some(ExpectedVersion::Any),
             desired: None,
+            other_version: None,
         };
         delete_one(&store, reported).await.unwrap();
         let again = Write {

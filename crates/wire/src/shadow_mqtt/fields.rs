@@ -4,16 +4,28 @@ use std::fmt::Write;
 
 use antumbra_shadow::text::escape_into;
 
-/// The members of a JSON object, in order, each with its JSON text.
+/// The members of a JSON object, in order.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    members: Vec<(&'static str, String)>,
+    members: Vec<(&'static str, Member)>,
     left_out: Vec<&'static str>,
+}
+
+#[derive(Debug)]
+enum Member {
+    Json(String),
+    Object(Fields),
 }
 
 impl Fields {
     pub(super) fn json(mut self, name: &'static str, json: impl Into<String>) -> Fields {
-        self.members.push((name, json.into()));
+        self.members.push((name, Member::Json(json.into())));
+        self
+    }
+
+    /// Adds an object. Its members can be left out one by one.
+    pub(super) fn object(mut self, name: &'static str, object: Fields) -> Fields {
+        self.members.push((name, Member::Object(object)));
         self
     }
 
@@ -33,10 +45,13 @@ impl Fields {
 
     pub(super) fn to_json(&self) -> String {
         let mut out = String::new();
-        for (name, json) in &self.members {
+        for (name, member) in &self.members {
             out.push_str(if out.is_empty() { "{\"" } else { ",\"" });
             // Writing to a String cannot fail.
-            let _ = write!(out, "{name}\":{json}");
+            let _ = match member {
+                Member::Json(json) => write!(out, "{name}\":{json}"),
+                Member::Object(object) => write!(out, "{name}\":{}", object.to_json()),
+            };
         }
         if !self.left_out.is_empty() {
             let _ = write!(out, ",\"truncated\":[\"{}\"]", self.left_out.join("\",\""));
@@ -48,8 +63,8 @@ impl Fields {
         out
     }
 
-    /// Returns the object in at most `limit` bytes. Leaves out the optional members, one after the other, until
-    /// it fits; `truncated` names them. The error is the size without all of them.
+    /// Returns the object in at most `limit` bytes. Leaves out the optional members (`a`, or `a.b` inside of an
+    /// object), one after the other, until it fits; `truncated` names them. The error is the size without all of them.
     pub(super) fn within(
         mut self,
         limit: usize,
@@ -61,13 +76,31 @@ impl Fields {
             if text.len() <= limit {
                 return Ok(text);
             }
-            let before = self.members.len();
-            while self.members.len() == before {
+            let name = loop {
                 let name = *optional.next().ok_or(text.len())?;
-                self.members.retain(|(member, _)| *member != name);
-                if self.members.len() < before {
-                    self.left_out.push(name);
+                if self.remove(name) {
+                    break name;
                 }
+            };
+            self.left_out.push(name);
+        }
+    }
+
+    /// Returns whether the member existed.
+    fn remove(&mut self, path: &str) -> bool {
+        let (name, inner) = match path.split_once('.') {
+            Some((name, inner)) => (name, Some(inner)),
+            None => (path, None),
+        };
+        let Some(at) = self.members.iter().position(|(member, _)| *member == name) else {
+            return false;
+        };
+        match (&mut self.members[at].1, inner) {
+            (Member::Object(object), Some(inner)) => object.remove(inner),
+            (Member::Json(_), Some(_)) => false,
+            (_, None) => {
+                self.members.remove(at);
+                true
             }
         }
     }

@@ -105,6 +105,20 @@ impl DeliveryFixture {
         self.deliveries.save(&transition).await.unwrap()
     }
 
+    /// Lets a delivery wait without an attempt.
+    pub(super) async fn wait(
+        &self,
+        context: &DeliveryContext,
+        message: &DeliveryMessage,
+        wait: Wait,
+    ) -> Saved {
+        let status = match wait {
+            Wait::Held => Status::Held,
+            _ => Status::Pending,
+        };
+        self.save(context, message, None, status, Some(wait)).await
+    }
+
     /// One attempt with its result.
     pub(super) async fn attempt(
         &self,

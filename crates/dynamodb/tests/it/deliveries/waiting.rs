@@ -24,13 +24,7 @@ async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {
     );
     // Without a deferred delivery, none can wait behind it.
     let (context, message) = fixture.context(&two).await;
-    let saved = fixture.save(
-        &context,
-        &message,
-        None,
-        Status::Pending,
-        Some(Wait::Behind),
-    );
+    let saved = fixture.wait(&context, &message, Wait::Behind);
     assert_eq!(saved.await, Saved::Changed);
     let due = Some(Wait::Due(at(200)));
     let saved = fixture.attempt(&one, Status::Failed, due).await;
@@ -38,13 +32,7 @@ async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {
     for waiting in [&two, &three] {
         let (context, message) = fixture.context(waiting).await;
         assert_eq!(context.oldest_deferred, Some(one.id.order()));
-        let saved = fixture.save(
-            &context,
-            &message,
-            None,
-            Status::Pending,
-            Some(Wait::Behind),
-        );
+        let saved = fixture.wait(&context, &message, Wait::Behind);
         assert_eq!(saved.await, Saved::Applied(None));
     }
     assert!(fixture.due(at(199)).await.is_empty());
@@ -83,7 +71,7 @@ async fn held_deliveries_are_found_without_reading_the_history() {
         let sent = fixture.add(sequence).await;
         if sequence % 10 == 0 {
             let (context, message) = fixture.context(&sent).await;
-            let held = fixture.save(&context, &message, None, Status::Held, Some(Wait::Held));
+            let held = fixture.wait(&context, &message, Wait::Held);
             assert_eq!(held.await, Saved::Applied(None));
         }
     }
@@ -142,7 +130,7 @@ async fn enabling_a_client_takes_half_a_second_and_loses_nothing() {
         for sequence in 0..60 {
             let sent = fixture.add(sequence).await;
             let (context, message) = fixture.context(&sent).await;
-            let held = fixture.save(&context, &message, None, Status::Held, Some(Wait::Held));
+            let held = fixture.wait(&context, &message, Wait::Held);
             held.await;
         }
         let clock = Arc::new(ManualClock::new(at(200)));

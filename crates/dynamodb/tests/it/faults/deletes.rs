@@ -29,6 +29,7 @@ async fn a_delete_whose_response_was_lost_succeeds() {
             shadow: lamp.clone(),
             reported,
             desired,
+            other_version: None,
         };
         assert_eq!(delete_one(&*store, half).await, Ok(()));
         let calls = store.endpoint.take_calls();

@@ -30,14 +30,8 @@ pub fn check_write(write: &Write, layout: Layout) -> Result<(), StoreError> {
         }
         (Layout::Separate, ..) => {}
     }
-    if let Some(version) = write.other_version {
-        if layout == Layout::Combined || (write.reported.is_some() && write.desired.is_some()) {
-            return invalid("only a document that is kept apart and not written can be held");
-        }
-        if version < Version::NONE {
-            return invalid(format!("{version} is no version a document can have"));
-        }
-    }
+    let both = write.reported.is_some() && write.desired.is_some();
+    check_other(write.other_version, both || layout == Layout::Combined)?;
     if write.timestamp.nanoseconds().unsigned_abs() >= TIMESTAMP_LIMIT {
         return invalid("the timestamp is out of range");
     }
@@ -119,7 +113,21 @@ pub fn check_delete(delete: &Delete, layout: Layout) -> Result<(), StoreError> {
             return invalid(format!("{version} is no version a document can have"));
         }
     }
-    Ok(())
+    let both = delete.reported.is_some() && delete.desired.is_some();
+    check_other(delete.other_version, both || layout == Layout::Combined)
+}
+
+/// Rejects a condition on the other document if there is no other one.
+fn check_other(version: Option<Version>, no_other: bool) -> Result<(), StoreError> {
+    match version {
+        Some(_) if no_other => {
+            invalid("only a document that is kept apart and does not change can be held")
+        }
+        Some(version) if version < Version::NONE => {
+            invalid(format!("{version} is no version a document can have"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rejects an invalid prefix or limit.
