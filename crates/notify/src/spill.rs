@@ -242,6 +242,15 @@ impl SpillRoute {
         }
     }
 
+    async fn current(&self, registration: &str) -> Option<Suspension> {
+        let all = self.suspensions.all().await;
+        let all = all.inspect_err(|error| {
+            tracing::warn!(registration, %error, "cannot read the state of a target");
+        });
+        let mut records = all.unwrap_or_default().into_iter();
+        records.find(|record| record.registration == registration)
+    }
+
     async fn remove_if_drained(&self, record: &Suspension, now: Timestamp) {
         let registration = &record.registration;
         let removed = match self.suspensions.is_drained(registration, now).await {
@@ -269,7 +278,11 @@ impl SpillRoute {
             };
             let suspended = record.state == SuspensionState::Suspended;
             let record = match (results.sent > 0, suspended) {
-                (true, true) => self.save(&record.draining()).await,
+                (true, true) => match self.save(&record.draining()).await {
+                    // Another invocation may have been faster, and may have left the last key to this one.
+                    None => self.current(name).await,
+                    saved => saved,
+                },
                 (false, true) if results.failed > 0 => {
                     let failed = Suspension {
                         failed_at: now,

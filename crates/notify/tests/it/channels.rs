@@ -158,10 +158,14 @@ impl Bench {
     pub(crate) async fn drain(&self) -> SpillSummary {
         let now = self.clock.now();
         let received = self.fakes.spill.receive(now);
-        let handling = self.listener.handle_spilled(&received, now.after(TIME));
-        let summary = handling.await;
+        let summary = self.handle_spilled(&received).await;
         self.fakes.spill.delete(&received, &summary.failed);
         summary
+    }
+
+    pub(crate) async fn handle_spilled(&self, messages: &[QueueMessage]) -> SpillSummary {
+        let deadline = self.clock.now().after(TIME);
+        self.listener.handle_spilled(messages, deadline).await
     }
 
     /// Messages in the undeliverable queue.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use antumbra_service::clock::Clock as _;
 use antumbra_service::notifications::suspension::{SPILL_TIME, SuspensionState};
 use antumbra_testkit::SendReply;
+use antumbra_wire::events::sqs::QueueMessage;
 use serde_json::{Value, json};
 
 use crate::channels::{Bench, queue_message};
@@ -89,6 +90,24 @@ async fn spilled_messages_arrive_in_order_once_the_target_works_and_then_nothing
         (summary.sent, summary.spilled, summary.suspended),
         (4, 0, 0)
     );
+}
+
+/// Each sees the keys of the other first; the one that clears the last key ends the suspension.
+#[tokio::test]
+async fn two_invocations_that_drain_the_queue_at_once_end_the_suspension() {
+    let bench = bench();
+    // Two messages of a key are sent one after the other, so that their invocation ends last.
+    suspend(&bench, &event_of(&records(0..4))).await;
+    bench.clock.advance(Duration::from_secs(31));
+    bench.at("sqs sick").reply(|_| SendReply::Accept);
+    let received = bench.fakes.spill.receive(bench.clock.now());
+    let is_single = |message: &QueueMessage| message.body.contains("device-1");
+    let (one, two): (Vec<_>, Vec<_>) = received.into_iter().partition(is_single);
+    let handled = futures_util::join!(bench.handle_spilled(&one), bench.handle_spilled(&two));
+    let (one, two) = handled;
+    assert_eq!((one.sent, two.sent), (1, 3));
+    assert_eq!(bench.fakes.spill.suspensions.marks(), 0);
+    assert_eq!(state(&bench), None);
 }
 
 /// A single message that its target never accepts keeps only its own key in the queue.
