@@ -45,7 +45,7 @@ def _(world):
 def _(world):
     stack = Stack()
     try:
-        has(stack.printed(), "built-in")
+        eventually(lambda: has(stack.printed(), "built-in"))
         with stack.device() as device:
             device.shadow(unique(), "update", {"state": {"reported": {"a": 1}}})
     finally:
@@ -55,7 +55,7 @@ def _(world):
 @check("the start prints which settings differ from the defaults; unknown variables are refused")
 def _(world):
     stack = world.quick
-    has(stack.printed(), "RETRY_FIRST_SECONDS")
+    eventually(lambda: has(stack.printed(), "RETRY_FIRST_SECONDS"))
     done = subprocess.run([Stack.binary, "local", "--memory", "--dynamodb-port", "0", "--aws-port", "0", "--mqtt-port", "0", "--http-port", "0"],
                           cwd=Stack.home, env=environment(ANTUMBRA_NONSENSE="1"), capture_output=True, text=True, timeout=30)
     assert done.returncode != 0, done.stdout
