@@ -174,7 +174,7 @@ def _(world):
         eventually(lambda: same(len(history(stack, client)[0]["attempts"]), 1))
         stack.stop(signal.SIGKILL)
         stack.start()
-        eventually(lambda: same(history(stack, client)[0]["status"], "delivered"), 90)
+        eventually(lambda: same(history(stack, client)[0]["status"], "delivered"), 240)
     finally:
         stack.stop()
 
