@@ -148,7 +148,7 @@ impl<'m> Walk<'m> {
                 pointer::push_key(&mut self.pointer, &member.key());
             }
             if id.is_some_and(|id| member.key() == id) {
-                self.out.copy(Some(member.raw_key()), member);
+                self.out.copy(member);
             } else {
                 self.value(Some(member.raw_key()), member, other);
             }
@@ -159,7 +159,7 @@ impl<'m> Walk<'m> {
     /// Writes the part of a value that is still desired, if any.
     fn value(&mut self, key: Option<&str>, desired: View<'_>, reported: Option<View<'_>>) {
         let Some(reported) = reported else {
-            return self.out.copy(key, desired);
+            return self.out.copy(desired);
         };
         match (desired.kind(), reported.kind()) {
             (Kind::Object, Kind::Object) if self.is_open(desired) => {
@@ -171,7 +171,7 @@ impl<'m> Walk<'m> {
                 self.array(key, desired, reported)
             }
             _ if self.equal(desired, reported) => self.acknowledge(desired),
-            _ => self.out.copy(key, desired),
+            _ => self.out.copy(desired),
         }
     }
 
@@ -241,12 +241,12 @@ impl<'m> Walk<'m> {
             return self.acknowledge(desired);
         }
         if kept == count {
-            return self.out.copy(key, desired);
+            return self.out.copy(desired);
         }
         let opened = self.out.open(key, Kind::Array);
         for (index, element) in desired.children().enumerate() {
             if index < kept {
-                self.out.copy(None, element);
+                self.out.copy(element);
                 continue;
             }
             let parent = self.pointer.len();
@@ -262,14 +262,14 @@ impl<'m> Walk<'m> {
     /// An element keeps its id for as long as anything else of it is desired.
     fn element(&mut self, desired: View<'_>, reported: Option<View<'_>>) {
         let Some(reported) = reported else {
-            return self.out.copy(None, desired);
+            return self.out.copy(desired);
         };
         let only_id = desired.children().count() == 1;
         if only_id || !self.is_open(desired) {
             return if only_id || self.equal(desired, reported) {
                 self.acknowledge(desired);
             } else {
-                self.out.copy(None, desired);
+                self.out.copy(desired);
             };
         }
         let mark = self.out.mark();

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, DocumentError};
 use crate::number;
-use crate::tape::{Kind, Node, Span, View};
+use crate::tape::{Kind, Node, Span, View, move_nodes};
 use crate::text;
 
 /// A document being written. Members must come in rising order of their written names.
@@ -80,45 +80,35 @@ impl Builder {
         self.push(key, span, kind, quoted && raw.contains('\\'));
     }
 
-    /// Copies a value of a canonical document, with all below it.
-    pub(crate) fn copy(&mut self, key: Option<&str>, view: View<'_>) {
-        let nodes = view.subtree();
-        let root = nodes[0];
-        if !view.is_container() {
-            return self.scalar(key, root.kind, view.raw());
-        }
-        let key = self.key(key);
-        let start = self.text.len();
-        self.text.push_str(view.raw());
-        let first = self.nodes.len();
-        let text_shift = (start as u32).wrapping_sub(root.value.start);
-        let node_shift = (first as u32).wrapping_sub(view.index());
-        let shift = |span: Span| Span {
-            start: span.start.wrapping_add(text_shift),
-            end: span.end.wrapping_add(text_shift),
-        };
-        self.nodes.extend(nodes.iter().map(|node| Node {
-            // Elements have no name; theirs stays the empty one.
-            key: if node.key == Span::default() {
-                node.key
-            } else {
-                shift(node.key)
-            },
-            value: shift(node.value),
-            next: node.next.wrapping_add(node_shift),
-            ..*node
-        }));
-        self.nodes[first].key = key;
-        self.nodes[first].key_escaped = key.of(&self.text).contains('\\');
+    /// Copies a value of a canonical document with all below it, and with its name if it has one.
+    pub(crate) fn copy(&mut self, view: View<'_>) {
+        self.copy_all(view, view);
     }
 
-    fn key(&mut self, key: Option<&str>) -> Span {
+    /// Copies siblings in a canonical document, from the first to the last.
+    pub(crate) fn copy_all(&mut self, first: View<'_>, last: View<'_>) {
+        self.separate();
+        let whole = first.written().start as usize..last.written().end as usize;
+        let text_shift = (self.text.len() as u32).wrapping_sub(whole.start as u32);
+        let node_shift = (self.nodes.len() as u32).wrapping_sub(first.index());
+        self.text.push_str(&first.source()[whole]);
+        let copies = self.nodes.len();
+        self.nodes.extend_from_slice(first.nodes_to(last));
+        move_nodes(&mut self.nodes[copies..], text_shift, node_shift);
+    }
+
+    /// Writes the comma between two values.
+    fn separate(&mut self) {
         // Only a container just opened ends in a bracket: strings end in their quote.
         if !matches!(self.text.as_bytes().last(), None | Some(b'{' | b'[')) {
             self.text.push(',');
         }
+    }
+
+    fn key(&mut self, key: Option<&str>) -> Span {
+        self.separate();
         let Some(key) = key else {
-            return Span::default();
+            return Span::new(self.text.len(), self.text.len());
         };
         self.text.push('"');
         let start = self.text.len();

@@ -15,6 +15,7 @@
 mod acknowledge;
 mod acknowledged_leaves;
 mod apply;
+pub mod blocks;
 mod build;
 mod changes;
 mod diff;
@@ -45,6 +46,7 @@ pub use document::{Document, DocumentError};
 pub use merge::{Merged, Mode, merge, merge_in_order, merge_older};
 pub use model::{Arrays, Model};
 pub use state::State;
+pub use stretch::common_prefix;
 pub use tape::{Kind, View};
 pub use times::LeafTimes;
 pub use timestamp::Timestamp;

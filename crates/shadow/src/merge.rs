@@ -18,7 +18,8 @@ use crate::diff::unchanged;
 use crate::document::Document;
 use crate::model::Model;
 use crate::order::{MessageTime, Order};
-use crate::pairs::all_twins;
+use crate::pairs::join;
+use crate::stretch::{Known, Stretch};
 use crate::tape::{Kind, View};
 use crate::times::LeafTimes;
 use crate::timestamp::Timestamp;
@@ -217,6 +218,7 @@ impl Input {
             model: &self.model,
             latest: self.model.max_future.map(|bound| self.now.after(bound)),
             out: Builder::with_capacity(text, nodes),
+            stretch: Stretch::of(stored, sent),
             order: order.map(|(times, at)| Order::new(times, *at, self.now, &self.model)),
             report,
             pointer: String::new(),
@@ -236,6 +238,7 @@ pub(crate) struct Merging<'m> {
     /// Times after this one lie too far in the future.
     latest: Option<Timestamp>,
     out: Builder,
+    stretch: Stretch,
     order: Option<Order<'m>>,
     report: Option<Report<'m>>,
     /// Place of the value; written only for the report.
@@ -247,24 +250,62 @@ pub(crate) struct Merging<'m> {
 impl<'m> Merging<'m> {
     fn members(&mut self, stored: View<'m>, sent: View<'m>) {
         self.record_replacement(sent);
-        all_twins(stored, sent, |old, new| {
-            let Some(key) = new.or(old).map(View::raw_key) else {
-                return true;
-            };
-            self.at_key(key, |merging| match (old, new) {
-                (Some(old), None) => merging.unsent(Some(key), old, None),
-                (None, Some(new)) if merging.is_nothing(new) => merging.record_nulls(new),
-                (None, Some(new)) => merging.added(Some(key), new),
-                (Some(old), Some(new))
-                    if new.kind() == Kind::Null
-                        || (merging.is_nothing(new) && !merging.has_members(old)) =>
-                {
-                    merging.unsent(Some(key), old, Some(new));
+        let (mut olds, mut news) = (stored.children(), sent.children());
+        // The first and the last of the members that are the same on both sides and not copied yet.
+        let mut same: Option<(View<'m>, View<'m>)> = None;
+        while let (Some(old), Some(new)) = (olds.peek(), news.peek()) {
+            let known = self.stretch.members(old, new);
+            if known == Known::Same && self.is_copied(old) {
+                if let Some(order) = &mut self.order {
+                    order.confirm_leaves(old);
                 }
-                (Some(old), Some(new)) => merging.both(Some(key), old, new),
-                (None, None) => {}
+                same = Some((same.map_or(old, |(first, _)| first), old));
+            } else if old.raw_key_bytes() != new.raw_key_bytes() {
+                break;
+            } else {
+                self.copy_all(same.take());
+                self.member(Some(old), Some(new));
+            }
+            olds.step_over(old);
+            news.step_over(new);
+            if let Some((_, last)) = &mut same
+                && self.copies_what_is_equal()
+            {
+                let further = self.stretch.step_over_same(&mut olds, &mut news);
+                *last = further.unwrap_or(*last);
+            }
+        }
+        self.copy_all(same);
+        if olds.peek().is_some() || news.peek().is_some() {
+            join(olds, news, |old, new| {
+                self.member(old, new);
+                true
             });
-            true
+        }
+    }
+
+    fn copy_all(&mut self, same: Option<(View<'m>, View<'m>)>) {
+        if let Some((first, last)) = same {
+            self.out.copy_all(first, last);
+        }
+    }
+
+    fn member(&mut self, old: Option<View<'m>>, new: Option<View<'m>>) {
+        let Some(key) = new.or(old).map(View::raw_key) else {
+            return;
+        };
+        self.at_key(key, |merging| match (old, new) {
+            (Some(old), None) => merging.unsent(Some(key), old, None),
+            (None, Some(new)) if merging.is_nothing(new) => merging.record_nulls(new),
+            (None, Some(new)) => merging.added(Some(key), new),
+            (Some(old), Some(new))
+                if new.kind() == Kind::Null
+                    || (merging.is_nothing(new) && !merging.has_members(old)) =>
+            {
+                merging.unsent(Some(key), old, Some(new));
+            }
+            (Some(old), Some(new)) => merging.both(Some(key), old, new),
+            (None, None) => {}
         });
     }
 
@@ -276,10 +317,10 @@ impl<'m> Merging<'m> {
             Mode::Patch => nothing.is_none(),
         };
         if kept {
-            return self.keep(key, old, Verdict::Unsent, nothing.map(|_| Note::NullKept));
+            return self.keep(old, Verdict::Unsent, nothing.map(|_| Note::NullKept));
         }
         match self.is_late(None, Some(old)) {
-            Some(Verdict::Future) => return self.keep(key, old, Verdict::Future, None),
+            Some(Verdict::Future) => return self.keep(old, Verdict::Future, None),
             Some(_) => self.keep_newer(key, old),
             None => {
                 if let (Some(order), true) = (&mut self.order, nothing.is_some()) {
@@ -307,7 +348,7 @@ impl<'m> Merging<'m> {
         if self.is_leaf(old) || old.kind() == Kind::Array {
             let newer = self.order.as_ref().is_some_and(|order| order.is_newer(old));
             if newer {
-                return self.keep(key, old, Verdict::Stale, None);
+                return self.keep(old, Verdict::Stale, None);
             }
             self.drop(old);
             return self.leaves(old, &mut |merging, leaf| {
@@ -328,8 +369,8 @@ impl<'m> Merging<'m> {
         }
     }
 
-    fn keep(&mut self, key: Option<&str>, old: View<'m>, verdict: Verdict, note: Option<Note>) {
-        self.out.copy(key, old);
+    fn keep(&mut self, old: View<'m>, verdict: Verdict, note: Option<Note>) {
+        self.out.copy(old);
         if let Some(order) = &mut self.order {
             order.keep(old);
         }
@@ -341,8 +382,8 @@ impl<'m> Merging<'m> {
     }
 
     /// Keeps a stored value for which another was sent.
-    fn keep_against(&mut self, key: Option<&str>, old: View<'m>, new: View<'m>, verdict: Verdict) {
-        self.out.copy(key, old);
+    fn keep_against(&mut self, old: View<'m>, new: View<'m>, verdict: Verdict) {
+        self.out.copy(old);
         if let Some(order) = &mut self.order {
             order.keep(old);
         }
@@ -358,7 +399,7 @@ impl<'m> Merging<'m> {
                 self.record_stale(verdict, own_time);
                 return self.push(verdict, None, None, Some(new));
             }
-            self.out.copy(key, new);
+            self.out.copy(new);
             self.stamp(new.subtree(), None);
             return self.push(Verdict::Added, None, None, Some(new));
         }
@@ -422,9 +463,9 @@ impl<'m> Merging<'m> {
                     Ordering::Less => Verdict::Stale,
                 };
                 if verdict != Verdict::Updated {
-                    return self.keep_against(key, old, new, verdict);
+                    return self.keep_against(old, new, verdict);
                 }
-                self.out.copy(key, new);
+                self.out.copy(new);
                 self.stamp(new.subtree(), Some(old));
                 self.push(verdict, None, Some(old), Some(new));
             }
@@ -434,7 +475,7 @@ impl<'m> Merging<'m> {
                     self.arrays(key, old, new);
                 }
                 _ if self.is_leaf(old) && old.same(new) => {
-                    self.out.copy(key, old);
+                    self.out.copy(old);
                     if let Some(order) = &mut self.order {
                         order.confirm(old);
                     }
@@ -448,7 +489,7 @@ impl<'m> Merging<'m> {
 
     fn replaced(&mut self, key: Option<&str>, old: View<'m>, new: View<'m>) {
         if self.is_future(new) {
-            return self.keep_against(key, old, new, Verdict::Future);
+            return self.keep_against(old, new, Verdict::Future);
         }
         let own_time = self.model.time(new);
         match self.is_late(own_time, Some(old)) {
@@ -460,7 +501,7 @@ impl<'m> Merging<'m> {
                 if !self.has_members(new) {
                     self.record_stale(verdict, own_time);
                 }
-                return self.keep_against(key, old, new, verdict);
+                return self.keep_against(old, new, verdict);
             }
             None => {}
         }
@@ -506,5 +547,117 @@ impl<'m> Merging<'m> {
         } else if empty {
             self.stamp_written(mark.1, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Arrays;
+
+    fn value(random: &mut fastrand::Rng, depth: u32) -> String {
+        let below = |random: &mut fastrand::Rng| value(random, depth - 1);
+        match random.u8(..if depth == 0 { 5 } else { 10 }) {
+            0 => "null".to_owned(),
+            1 => "{}".to_owned(),
+            2 => random.u8(..3).to_string(),
+            3 => format!(
+                "\"{}\"",
+                ["x", "a longer text than fits one step"][random.usize(..2)]
+            ),
+            4 => format!(
+                r#"{{"timestamp":{},"v":{}}}"#,
+                random.u8(1..4),
+                random.u8(..3)
+            ),
+            5 => {
+                let elements: Vec<String> = (0..random.usize(..4)).map(|_| below(random)).collect();
+                format!("[{}]", elements.join(","))
+            }
+            _ => object(random, depth - 1),
+        }
+    }
+
+    fn object(random: &mut fastrand::Rng, depth: u32) -> String {
+        let names = ["a", "b", "c", "id", "longer", "longer name", "z"];
+        let members = names.iter().filter_map(|name| {
+            let present = random.u8(..3) > 0;
+            present.then(|| format!("\"{name}\":{}", value(random, depth)))
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    }
+
+    /// A document, with some of its values replaced.
+    fn changed(random: &mut fastrand::Rng, view: View<'_>, depth: u32) -> String {
+        if view.kind() != Kind::Object || depth == 0 || random.u8(..12) == 0 {
+            return match random.u8(..8) {
+                0 => value(random, 2),
+                _ => view.to_json(),
+            };
+        }
+        let mut members = Vec::new();
+        for member in view.children() {
+            if random.u8(..10) > 0 {
+                let value = changed(random, member, depth - 1);
+                members.push(format!("\"{}\":{value}", member.key()));
+            }
+        }
+        format!("{{{}}}", members.join(","))
+    }
+
+    /// A merge that reports verdicts looks at every leaf; one that does not copies what is equal.
+    #[test]
+    fn copies_of_equal_values_are_what_a_walk_finds() {
+        let seconds = |seconds: i128| Timestamp::from_nanoseconds(seconds * 1_000_000_000);
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut unchanged = 0;
+        for round in 0..1_500 {
+            let stored = Document::parse(&object(&mut random, 3)).unwrap();
+            let sent = match changed(&mut random, stored.view(), 4) {
+                text if text.starts_with('{') => Document::parse(&text).unwrap(),
+                _ => stored.clone(),
+            };
+            let model = Model {
+                arrays: [Arrays::Matched, Arrays::Whole][round % 2],
+                max_future: (round % 3 == 0).then_some(std::time::Duration::from_secs(1)),
+                ..Model::default()
+            };
+            let before = Document::parse("{}").unwrap();
+            let times = LeafTimes::default().after(&before, &stored, &model, seconds(5));
+            let times = times.after(&stored, &stored, &model, seconds(6));
+            let at = random.bool().then(|| MessageTime {
+                time: seconds(random.i128(4..8)),
+                yields: random.bool(),
+            });
+            for order in [None, Some((times, at))] {
+                for mode in Mode::ALL {
+                    let input =
+                        Input::new(&stored, &sent, *mode, &model, seconds(6), order.clone());
+                    let copied = input.run(None);
+                    let mut report = |_: Change<'_>| {};
+                    let walked = input.run(Some(&mut report));
+                    let context = format!("{mode} {at:?}\n{stored}\n{sent}");
+                    assert_eq!(copied.changed, walked.changed, "{context}");
+                    unchanged += usize::from(!copied.changed);
+                    match (copied.order, walked.order) {
+                        (Some(copied), Some(walked)) => {
+                            assert_eq!(copied.changed, walked.changed, "{context}");
+                            assert_eq!(copied.finish(), walked.finish(), "{context}");
+                        }
+                        (copied, walked) => assert!(copied.is_none() && walked.is_none()),
+                    }
+                    let (copied, walked) = (copied.out.finish(), walked.out.finish());
+                    assert_eq!(copied, walked, "{context}");
+                    // The copied nodes are those of the text.
+                    let parsed = Document::parse(copied.as_str()).unwrap();
+                    assert_eq!(
+                        format!("{:?}", copied.view().nodes_to(copied.view())),
+                        format!("{:?}", parsed.view().nodes_to(parsed.view())),
+                        "{context}"
+                    );
+                }
+            }
+        }
+        assert!(unchanged > 250, "{unchanged}");
     }
 }

@@ -53,6 +53,12 @@ impl Model {
         fields.find_map(|field| Timestamp::of(view.get(field)?))
     }
 
+    /// Returns `true` for timestamped values.
+    pub(crate) fn is_timestamped(&self, view: View<'_>) -> bool {
+        let mut fields = self.timestamp_fields.iter();
+        fields.any(|field| view.get(field).is_some_and(Timestamp::is))
+    }
+
     /// Returns `true` for the name of a timestamp member.
     pub(crate) fn is_timestamp_field(&self, name: &str) -> bool {
         self.timestamp_fields.iter().any(|field| field == name)

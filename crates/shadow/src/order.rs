@@ -156,6 +156,17 @@ impl<'m> Order<'m> {
         }
     }
 
+    /// Takes over a stored value without arrays, all of whose leaves were sent again.
+    pub(crate) fn confirm_leaves(&mut self, old: View<'m>) {
+        if self.model.is_timestamped(old) {
+            self.keep(old);
+        } else if old.kind() == Kind::Object && !old.is_empty_container() {
+            old.children().for_each(|child| self.confirm_leaves(child));
+        } else {
+            self.confirm(old);
+        }
+    }
+
     /// Passes over the times of a stored value.
     pub(crate) fn skip(&mut self, old: View<'m>) {
         if self.paused == 0 {

@@ -4,7 +4,8 @@
 //! level; here the texts are compared once, up to the next difference, and a member that ends before it
 //! is equal without another look.
 
-use crate::tape::{Span, View};
+use crate::blocks::{LANE, differences};
+use crate::tape::{Children, Span, View};
 
 /// A stretch of two texts that is known to be the same in both.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,6 +65,19 @@ impl Stretch {
         }
     }
 
+    /// Steps over the members that follow two members that are the same, as far as the texts are known to be equal:
+    /// these are the same too, and have as many nodes. Returns the last of them on the left.
+    #[inline]
+    pub(crate) fn step_over_same<'a>(
+        &self,
+        lefts: &mut Children<'a>,
+        rights: &mut Children<'_>,
+    ) -> Option<View<'a>> {
+        let (last, nodes) = lefts.step_to(self.end);
+        rights.advance(nodes);
+        last
+    }
+
     fn is_within(&self, left: u32, right: u32) -> bool {
         self.start <= left && left < self.end && right == left.wrapping_add(self.shift)
     }
@@ -88,19 +102,19 @@ impl Stretch {
 }
 
 /// Length of the common prefix in bytes.
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let shorter = a.len().min(b.len());
     let (a, b) = (&a[..shorter], &b[..shorter]);
-    let same = same_chunks::<32>(a, b);
-    let same = same + same_chunks::<8>(&a[same..], &b[same..]);
-    let rest = a[same..].iter().zip(&b[same..]);
-    same + rest.take_while(|(a, b)| a == b).count()
-}
-
-/// Length of the common prefix in bytes, in whole chunks.
-fn same_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
-    let chunks = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
-    chunks.take_while(|(a, b)| a == b).count() * N
+    let (blocks, rest) = a.as_chunks::<{ 2 * LANE }>();
+    let (others, other_rest) = b.as_chunks::<{ 2 * LANE }>();
+    for (index, (a, b)) in blocks.iter().zip(others).enumerate() {
+        let differs = differences(a, b);
+        if differs != 0 {
+            return index * 2 * LANE + differs.trailing_zeros() as usize;
+        }
+    }
+    let same = rest.iter().zip(other_rest).take_while(|(a, b)| a == b);
+    shorter - rest.len() + same.count()
 }
 
 #[cfg(test)]

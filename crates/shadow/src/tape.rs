@@ -38,6 +38,11 @@ impl Span {
         }
     }
 
+    /// Number of bytes.
+    pub(crate) fn length(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
     /// The text of this range.
     pub fn of(self, text: &str) -> &str {
         &text[self.start as usize..self.end as usize]
@@ -57,7 +62,7 @@ impl Span {
 /// One value on the tape.
 #[derive(Debug, Clone, Copy)]
 pub struct Node {
-    /// The member's name as written, between its quotes; empty for elements and the root.
+    /// The member's name as written, between its quotes; empty and where the value is for elements and the root.
     pub key: Span,
     /// Strings: what is between the quotes. Other scalars: their text. Containers: with brackets.
     pub value: Span,
@@ -69,6 +74,19 @@ pub struct Node {
     pub key_escaped: bool,
     /// `true` if the string contains escapes.
     pub value_escaped: bool,
+}
+
+/// Makes copies of nodes, which follow each other on the tape, the nodes of a copy of their text that is so many bytes
+/// and nodes further on.
+#[inline]
+pub fn move_nodes(copies: &mut [Node], bytes: u32, nodes: u32) {
+    for node in copies {
+        for span in [&mut node.key, &mut node.value] {
+            span.start = span.start.wrapping_add(bytes);
+            span.end = span.end.wrapping_add(bytes);
+        }
+        node.next = node.next.wrapping_add(nodes);
+    }
 }
 
 /// A value on a tape: a cursor, cheap to copy.
@@ -106,6 +124,24 @@ impl<'a> View<'a> {
     /// The nodes of this value and all below it.
     pub(crate) fn subtree(self) -> &'a [Node] {
         &self.nodes[self.at as usize..self.node().next as usize]
+    }
+
+    /// The nodes of this value, of those up to another one, and of all below them.
+    pub(crate) fn nodes_to(self, last: View<'a>) -> &'a [Node] {
+        &self.nodes[self.at as usize..last.node().next as usize]
+    }
+
+    /// The range of the text from the name, if the value has one, to the end of the value, both with their quotes. For
+    /// canonical documents.
+    pub(crate) fn written(self) -> Span {
+        let node = self.node();
+        let quotes = u32::from(node.kind == Kind::String);
+        let start = node.value.start - quotes;
+        let is_named = start > 0 && self.text.as_bytes()[start as usize - 1] == b':';
+        Span {
+            start: if is_named { node.key.start - 1 } else { start },
+            end: node.value.end + quotes,
+        }
     }
 
     /// Returns the kind of the value.
@@ -199,13 +235,18 @@ impl<'a> View<'a> {
         if self.kind() != Kind::Object {
             return None;
         }
-        let mut at = self.at + 1;
-        while at < self.node().next {
-            let node = &self.nodes[at as usize];
+        let (nodes, bytes) = (self.nodes, self.text.as_bytes());
+        let (wanted, first) = (key.as_bytes(), key.as_bytes().first());
+        let (mut at, end) = (self.at + 1, self.node().next);
+        while at < end {
+            let node = &nodes[at as usize];
             let found = if node.key_escaped {
                 text::unescape(node.key.of(self.text)) == key
             } else {
-                is_named(node.key.bytes_of(self.text), key.as_bytes())
+                // Most names differ in their length or their first byte, which needs no call to compare memory.
+                node.key.length() == wanted.len()
+                    && (first.is_none() || bytes.get(node.key.start as usize) == first)
+                    && node.key.bytes_of(self.text) == wanted
             };
             if found {
                 return Some(self.at(at));
@@ -307,12 +348,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// Most names differ in their length or their first byte, which needs no call to compare memory.
-#[inline]
-fn is_named(name: &[u8], wanted: &[u8]) -> bool {
-    name.len() == wanted.len() && name.first() == wanted.first() && name == wanted
-}
-
 impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_json())
@@ -342,6 +377,24 @@ impl<'a> Children<'a> {
     /// Continues after a child that was peeked at.
     pub(crate) fn step_over(&mut self, child: View<'a>) {
         self.next = child.node().next;
+    }
+
+    /// Continues after the last child that ends before this position of the text. Returns this child, and by how many
+    /// nodes the iterator moved on.
+    pub(crate) fn step_to(&mut self, position: u32) -> (Option<View<'a>>, u32) {
+        let (start, mut last) = (self.next, None);
+        while let Some(child) = self.peek()
+            && child.node().value.end < position
+        {
+            last = Some(child);
+            self.next = child.node().next;
+        }
+        (last, self.next - start)
+    }
+
+    /// Moves on by so many nodes, to the start of another child or the end.
+    pub(crate) fn advance(&mut self, nodes: u32) {
+        self.next += nodes;
     }
 }
 

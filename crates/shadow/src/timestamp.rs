@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use crate::tape::{Kind, View};
 
+/// Digits that fit a signed number of 64 bits, whatever they are.
+const SHORT_DIGITS: usize = 18;
 const SECOND: i128 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;
 /// The years 0000 to 9999 in UTC, which RFC 3339 can write.
@@ -50,6 +52,13 @@ impl Timestamp {
         }
     }
 
+    /// Returns `true` if a value is an instant.
+    pub(crate) fn is(view: View<'_>) -> bool {
+        let digits = view.raw_bytes();
+        let is_short = view.kind() == Kind::Number && digits.len() <= SHORT_DIGITS;
+        is_short && digits.iter().all(u8::is_ascii_digit) || Self::of(view).is_some()
+    }
+
     /// Reads a number of Unix seconds, milliseconds, microseconds or nanoseconds, distinguished by magnitude. Digits
     /// finer than a nanosecond are cut off.
     ///
@@ -59,14 +68,12 @@ impl Timestamp {
     /// assert_eq!(Timestamp::of_unix("1769860800.25"), Timestamp::parse("2026-01-31T12:00:00.25Z"));
     /// ```
     pub fn of_unix(text: &str) -> Option<Timestamp> {
+        if let Some(value) = short_number(text.as_bytes()) {
+            return Some(Timestamp(i128::from(value) * unit(value)));
+        }
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let value: i64 = whole.parse().ok()?;
-        let unit: i128 = match value.unsigned_abs() {
-            0..=99_999_999_999 => 1_000_000_000,
-            100_000_000_000..=99_999_999_999_999 => 1_000_000,
-            100_000_000_000_000..=99_999_999_999_999_999 => 1_000,
-            _ => 1,
-        };
+        let unit = unit(value);
         let mut part = 0;
         let mut place = unit;
         for digit in fraction.chars() {
@@ -137,6 +144,24 @@ impl fmt::Display for Timestamp {
             write!(f, ".{}", format!("{nanosecond:09}").trim_end_matches('0'))?;
         }
         f.write_str("Z")
+    }
+}
+
+/// Nanoseconds that a number of this magnitude counts.
+fn unit(value: i64) -> i128 {
+    match value.unsigned_abs() {
+        0..=99_999_999_999 => 1_000_000_000,
+        100_000_000_000..=99_999_999_999_999 => 1_000_000,
+        100_000_000_000_000..=99_999_999_999_999_999 => 1_000,
+        _ => 1,
+    }
+}
+
+/// The value of some digits, if there are no more than fit; most times are written so.
+fn short_number(bytes: &[u8]) -> Option<i64> {
+    match bytes.len() {
+        1..=SHORT_DIGITS => digits(bytes),
+        _ => None,
     }
 }
 

@@ -5,7 +5,6 @@
 //! [`Tape`]. With warm buffers nothing is allocated, and nothing is copied: all values point into the event's text.
 
 mod attributes;
-mod blocks;
 mod envelope;
 mod skip;
 
@@ -222,14 +221,15 @@ impl<'a> Record<'a> {
         'a: 't,
     {
         tape.nodes.clear();
-        let mut decode = |at: Option<u32>| {
+        let mut decode = |at: Option<u32>, other: Option<u32>| {
             let Some(at) = at else { return Ok(None) };
             let root = tape.nodes.len() as u32;
-            attributes::decode(self.text, at as usize, &mut tape.nodes)
+            attributes::decode(self.text, at as usize, &mut tape.nodes, other)
                 .map_err(|fault| self.undecodable(fault))?;
             Ok(Some(root))
         };
-        let (old, new) = (decode(self.entry.old)?, decode(self.entry.new)?);
+        let old = decode(self.entry.old, None)?;
+        let new = decode(self.entry.new, old)?;
         let nodes = &tape.nodes;
         let view = |root| View::new(self.text, nodes).at(root);
         Ok(Images {

@@ -63,6 +63,9 @@ impl DiffBuffer {
             }
             olds.step_over(old);
             news.step_over(new);
+            if known == Known::Same {
+                self.stretch.step_over_same(&mut olds, &mut news);
+            }
         }
         if olds.peek().is_none() && news.peek().is_none() {
             return;
@@ -85,9 +88,9 @@ impl DiffBuffer {
 
     /// Two values of which the texts differ.
     fn changed(&mut self, place: Place, old: View<'_>, new: View<'_>, model: &Model) {
-        let timestamped = match (model.time(old), model.time(new)) {
-            (Some(_), Some(_)) => true,
-            (None, None) if old.kind() == new.kind() && old.is_container() => {
+        let timestamped = match (model.is_timestamped(old), model.is_timestamped(new)) {
+            (true, true) => true,
+            (false, false) if old.kind() == new.kind() && old.is_container() => {
                 if new.is_empty_container() {
                     false
                 } else {
@@ -116,7 +119,7 @@ impl DiffBuffer {
             Part::Removed => (view.index(), 0),
             _ => (0, view.index()),
         };
-        if !view.is_container() || view.is_empty_container() || model.time(view).is_some() {
+        if !view.is_container() || view.is_empty_container() || model.is_timestamped(view) {
             return self.push(part, place, old, new, false);
         }
         let inside = self.enter(place, old, new);

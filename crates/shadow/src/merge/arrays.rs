@@ -9,7 +9,7 @@ use crate::tape::{Kind, View};
 impl<'m> Merging<'m> {
     pub(super) fn arrays(&mut self, key: Option<&str>, old: View<'m>, new: View<'m>) {
         if let Some(verdict) = self.is_late(None, Some(old)) {
-            return self.keep_against(key, old, new, verdict);
+            return self.keep_against(old, new, verdict);
         }
         let first = self.out.mark().1;
         let changed_before = std::mem::take(&mut self.changed);
@@ -85,7 +85,7 @@ impl<'m> Merging<'m> {
     pub(super) fn elements(&mut self, old: View<'m>, new: View<'m>, named: bool) {
         let null = new.kind() == Kind::Null && old.kind() != Kind::Null;
         if null && self.mode == Mode::ServerIsMaster {
-            self.keep(None, old, Verdict::Unsent, Some(Note::NullKept));
+            self.keep(old, Verdict::Unsent, Some(Note::NullKept));
         } else if named && self.is_another(old, new) {
             self.replaced(None, old, new);
         } else {

@@ -1,6 +1,6 @@
 //! Tests of single values: leaf, without content, too old, too far in the future.
 
-use super::Merging;
+use super::{Merging, Mode};
 use crate::changes::{Note, Verdict};
 use crate::model::Arrays;
 use crate::order::Order;
@@ -12,7 +12,7 @@ impl<'m> Merging<'m> {
         !view.is_container()
             || view.is_empty_container()
             || (view.kind() == Kind::Array && self.model.arrays == Arrays::Whole)
-            || self.model.time(view).is_some()
+            || self.model.is_timestamped(view)
     }
 
     /// Returns `true` if nulls would delete members of the value rather than the value itself.
@@ -27,9 +27,27 @@ impl<'m> Merging<'m> {
             Kind::Object => {
                 !view.is_empty_container()
                     && view.children().all(|member| self.is_nothing(member))
-                    && self.model.time(view).is_none()
+                    && !self.model.is_timestamped(view)
             }
             _ => false,
+        }
+    }
+
+    /// Returns `true` if every stored value that is sent again is copied as a whole.
+    pub(super) fn copies_what_is_equal(&self) -> bool {
+        self.report.is_none() && self.order.is_none() && self.mode == Mode::ServerIsMaster
+    }
+
+    /// Returns `true` if a stored value that is sent again is copied as a whole: nobody asks for verdicts, nothing in
+    /// it removes anything, and its leaves have times of their own.
+    pub(super) fn is_copied(&self, old: View<'_>) -> bool {
+        let has = |kinds: &[Kind]| old.subtree().iter().any(|node| kinds.contains(&node.kind));
+        match (&self.order, self.mode) {
+            _ if self.report.is_some() => false,
+            _ if self.copies_what_is_equal() => true,
+            (None, _) => !has(&[Kind::Null]),
+            (Some(_), Mode::ClientIsMaster) => false,
+            (Some(_), _) => !has(&[Kind::Null, Kind::Array]),
         }
     }
 

@@ -48,7 +48,7 @@ impl<'m> Merging<'m> {
 
     pub(super) fn copy_without_nulls(&mut self, key: Option<&str>, view: View<'m>) {
         if self.is_leaf(view) {
-            return self.out.copy(key, view);
+            return self.out.copy(view);
         }
         let opened = self.out.open(key, view.kind());
         let named = view.kind() == Kind::Object;

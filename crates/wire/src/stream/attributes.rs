@@ -5,6 +5,7 @@
 //! fixed size.
 
 mod quick;
+mod twin;
 
 use antumbra_shadow::scan::{ScannedString, Scanner, SyntaxError};
 use antumbra_shadow::tape::{Kind, Node, Span};
@@ -13,10 +14,19 @@ use crate::limits;
 use quick::{
     MAP, NUMBER, STRING, WINDOW, byte_at, chunk, quick_name, quick_number, quick_text, six_of,
 };
+use twin::Twin;
 
-/// Appends the nodes of the item that opens at `at`.
-pub(crate) fn decode(text: &str, at: usize, nodes: &mut Vec<Node>) -> Result<(), SyntaxError> {
+/// Appends the nodes of the item that opens at `at`. `other` is the root of the other image of the same record, which
+/// is probably much the same.
+pub(crate) fn decode(
+    text: &str,
+    at: usize,
+    nodes: &mut Vec<Node>,
+    other: Option<u32>,
+) -> Result<(), SyntaxError> {
+    let twin = other.map(|root| Twin::new(nodes, root));
     let mut decoder = Decoder {
+        twin,
         text,
         bytes: text.as_bytes(),
         at,
@@ -25,7 +35,7 @@ pub(crate) fn decode(text: &str, at: usize, nodes: &mut Vec<Node>) -> Result<(),
         depth: 0,
     };
     decoder.expect(b'{', "an item is expected")?;
-    decoder.open(Name::default(), Kind::Object, at)?;
+    decoder.open(Name::none(at), Kind::Object, at)?;
     decoder.run()
 }
 
@@ -45,10 +55,20 @@ enum Tag {
 }
 
 /// A member's name; elements have none.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Name {
     span: Span,
     escaped: bool,
+}
+
+impl Name {
+    /// For a value at this position that has no name.
+    fn none(at: usize) -> Name {
+        Name {
+            span: Span::new(at, at),
+            escaped: false,
+        }
+    }
 }
 
 impl From<ScannedString> for Name {
@@ -65,6 +85,8 @@ struct Decoder<'a, 'n> {
     bytes: &'a [u8],
     at: usize,
     nodes: &'n mut Vec<Node>,
+    /// Place in the other image, as long as it is known.
+    twin: Option<Twin>,
     /// Nodes of the open containers, outermost first.
     open: [u32; limits::IMAGE_DEPTH],
     depth: usize,
@@ -81,6 +103,13 @@ impl<'a> Decoder<'a, '_> {
         let mut close = b'}';
         let mut opened = true;
         loop {
+            if self.twin.is_some()
+                && let Some(behind) = self.copy_common(at)
+            {
+                at = behind;
+                close = self.closing_byte();
+                opened = false;
+            }
             let mut byte = byte_at(bytes, at);
             if byte <= b' ' {
                 (byte, at) = self.space(at);
@@ -90,6 +119,9 @@ impl<'a> Decoder<'a, '_> {
                 self.close(at);
                 if self.depth == 0 {
                     return Ok(());
+                }
+                if self.twin.is_some() {
+                    self.leave();
                 }
                 if byte_at(bytes, at) == b'}' {
                     at += 1;
@@ -107,7 +139,7 @@ impl<'a> Decoder<'a, '_> {
             } else if !opened {
                 return Err(fault(at, "a comma or the end is expected"));
             }
-            let mut name = Name::default();
+            let mut name = Name::none(at);
             let mut window = chunk::<WINDOW>(bytes, at);
             // Start of the value in the window.
             let mut value = 0;
@@ -132,6 +164,7 @@ impl<'a> Decoder<'a, '_> {
                     if let Some(length) = window.and_then(|window| quick_number(window, value)) {
                         let end = start + length;
                         self.push(name, Kind::Number, Span::new(start, end), false);
+                        self.follow_scalar();
                         at = end + 2;
                         continue;
                     }
@@ -139,12 +172,16 @@ impl<'a> Decoder<'a, '_> {
                 STRING => {
                     if let Some(end) = quick_text(bytes, start) {
                         self.push(name, Kind::String, Span::new(start, end), false);
+                        self.follow_scalar();
                         at = end + 2;
                         continue;
                     }
                 }
                 MAP if self.depth < limits::IMAGE_DEPTH => {
                     self.open(name, Kind::Object, start - 1)?;
+                    if self.twin.is_some() {
+                        self.follow(self.nodes.len() - 1, true);
+                    }
                     at = start;
                     close = b'}';
                     opened = true;
@@ -154,9 +191,18 @@ impl<'a> Decoder<'a, '_> {
             }
             at += value;
             self.at = at;
+            let node = self.nodes.len();
             opened = self.any_value(name)?;
+            self.follow(node, opened);
             at = self.at;
             close = self.closing_byte();
+        }
+    }
+
+    #[inline]
+    fn follow_scalar(&mut self) {
+        if self.twin.is_some() {
+            self.follow(self.nodes.len() - 1, false);
         }
     }
 
@@ -320,7 +366,7 @@ impl<'a> Decoder<'a, '_> {
         } else {
             loop {
                 self.after_space();
-                element(self, Name::default())?;
+                element(self, Name::none(self.at))?;
                 match self.after_space() {
                     b',' => self.at += 1,
                     _ => break self.expect(b']', "a comma or the end is expected")?,

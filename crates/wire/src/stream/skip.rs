@@ -3,7 +3,7 @@
 //! Only strings and the container's own kind of brackets are recognised, so the skipped text may be invalid JSON. It is
 //! parsed when it is needed.
 
-use super::blocks::{BLOCK, Marks, marks};
+use antumbra_shadow::blocks::{BLOCK, Marks, marks};
 
 /// End of the object or array that starts at `at`: the position after its closing bracket. `None` if the bytes
 /// end first.

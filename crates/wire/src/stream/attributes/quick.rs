@@ -3,7 +3,7 @@
 //! Each function either reads its input completely or returns nothing, and the slow path takes over. None of them
 //! rejects input.
 
-use crate::stream::blocks::{LANE, no_digits, string_stops};
+use antumbra_shadow::blocks::{LANE, no_digits, string_stops};
 
 /// Size of the window: longer than a short name, a type and a short number.
 pub(super) const WINDOW: usize = 64;
@@ -70,8 +70,14 @@ pub(super) fn quick_text(bytes: &[u8], mut from: usize) -> Option<usize> {
 #[inline]
 pub(super) fn quick_number(window: &[u8; WINDOW], value: usize) -> Option<usize> {
     let text: &[u8; LANE + 2] = part(window, value + 6);
+    let stops = no_digits(text.first_chunk()?);
+    let whole = stops.trailing_zeros() as usize;
+    // Most numbers are whole and positive.
+    if (whole == 1 || text[0] != b'0') && (1..LANE).contains(&whole) && is_end(text, whole) {
+        return Some(whole);
+    }
     let sign = usize::from(text[0] == b'-');
-    let stops = no_digits(text.first_chunk()?) >> sign;
+    let stops = stops >> sign;
     let whole = stops.trailing_zeros() as usize;
     // Digits without a leading zero.
     if whole == 0 || (whole > 1 && text[sign] == b'0') {
@@ -85,8 +91,11 @@ pub(super) fn quick_number(window: &[u8; WINDOW], value: usize) -> Option<usize>
         }
         length += 1 + fraction;
     }
-    if length >= LANE || text[length & (LANE - 1)..].first_chunk() != Some(b"\"}") {
-        return None;
-    }
-    Some(length)
+    (length < LANE && is_end(text, length)).then_some(length)
+}
+
+/// Returns `true` if a value ends there.
+#[inline]
+fn is_end(text: &[u8; LANE + 2], length: usize) -> bool {
+    text[length & (LANE - 1)..].first_chunk() == Some(b"\"}")
 }
