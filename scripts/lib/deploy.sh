@@ -64,15 +64,15 @@ check_bootstraps() {
 
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d' ' -f1; }
 
-# code_hash DIRECTORY REGISTRATIONS PARAMETERS: prints a hash over bootstraps or zips, registrations, and parameters, one per
-# line. SAM publishes a new version of a function only for changed code, so this hash stands for all of it.
+# code_hash DIRECTORY REGISTRATIONS PARAMETERS: prints a hash over bootstraps or zips, registrations with the grants of IAM
+# callers, and parameters, one per line. SAM publishes a new version of a function only for changed code, so this hash stands for all of it.
 code_hash() {
   local file
   {
     for file in "$1"/*/bootstrap "$1"/*.zip; do
       [ ! -f "$file" ] || { printf 'code %s ' "${file#"$1"/}"; sha256 <"$file"; }
     done
-    find "$2" -maxdepth 1 -type f -name '*.json' | LC_ALL=C sort | while IFS= read -r file; do
+    find "$2" -maxdepth 2 -type f -name '*.json' ! -path "$2/examples/*" | LC_ALL=C sort | while IFS= read -r file; do
       printf 'registration %s ' "${file#"$2"/}"; sha256 <"$file"
     done
     printf '%s\n' "$3" | grep -v '^CodeHash=' | LC_ALL=C sort

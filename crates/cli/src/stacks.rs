@@ -30,10 +30,20 @@ pub(crate) struct RunningStack {
     pub(crate) http: String,
     /// Bearer token of the HTTP API.
     pub(crate) token: String,
+    /// Second token, of `antumbra local --grant`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limited_token: Option<LimitedToken>,
     pub(crate) region: String,
     /// Any credentials are accepted; these are those of the examples.
     pub(crate) access_key_id: String,
     pub(crate) secret_access_key: String,
+}
+
+/// A bearer token with some grants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LimitedToken {
+    pub(crate) token: String,
+    pub(crate) grants: Vec<String>,
 }
 
 /// The file of a stack that runs in this process, removed on drop.

@@ -18,12 +18,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use antumbra_dynamodb::{DynamoDbSettings, MAIN, MESSAGES, TableError, TableSettings};
+use antumbra_http_api::{Token, TokenGrants};
 use antumbra_lambda_kit::config;
 use antumbra_lambda_kit::environment::EnvironmentError;
 use antumbra_lambda_kit::functions::queues as names;
 use antumbra_liveness_sweep::Report;
 use antumbra_notify::RouteError;
 use antumbra_registration::Registrations;
+use antumbra_service::access::Grants;
 use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::StreamListener;
@@ -60,6 +62,8 @@ pub struct Options {
     pub http_port: u16,
     /// Bearer token of the HTTP API; `None` to generate one and keep it with the data.
     pub http_token: Option<String>,
+    /// Grants of a second token, which is generated; none for no second token.
+    pub http_grants: Grants,
     pub registrations: Registrations,
     /// Names and texts of their files, which the HTTP API shows.
     pub registration_files: Vec<(String, String)>,
@@ -175,6 +179,7 @@ impl LocalServices {
 pub struct Stack {
     addresses: Addresses,
     http_token: HttpToken,
+    limited_token: Option<String>,
     http_api: Running,
     // Fields are dropped in order: event sources stop before the services.
     event_sources: Vec<Running>,
@@ -272,11 +277,20 @@ impl Stack {
             }
         }
         let http_token = token::token(data_directory.as_ref(), options.http_token)?;
+        let mut tokens = vec![TokenGrants {
+            token: Token::new(&http_token.text),
+            grants: Grants::all(),
+        }];
+        let limited_token = (!options.http_grants.is_empty()).then(token::generate);
+        tokens.extend(limited_token.as_ref().map(|text| TokenGrants {
+            token: Token::new(text),
+            grants: options.http_grants,
+        }));
         let files = Arc::new(RwLock::new(Arc::from(options.registration_files)));
         let (http_address, http_api) = api::start(
             &services,
             options.http_port,
-            &http_token.text,
+            tokens,
             Arc::clone(&files),
         )
         .await?;
@@ -289,6 +303,7 @@ impl Stack {
         Ok(Stack {
             addresses,
             http_token,
+            limited_token,
             http_api,
             event_sources,
             sweep,
@@ -305,6 +320,11 @@ impl Stack {
 
     pub fn http_token(&self) -> &HttpToken {
         &self.http_token
+    }
+
+    /// The token with the grants of the options.
+    pub fn limited_token(&self) -> Option<&str> {
+        self.limited_token.as_deref()
     }
 
     /// Replaces all registrations, or none if one of them cannot be used. Changes that are being processed are

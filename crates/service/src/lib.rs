@@ -3,6 +3,7 @@
 //! One module per noun. A port is a small trait whose documentation states the law every
 //! implementation keeps; adapters implement ports, functions wire them.
 
+pub mod access;
 pub mod api;
 pub mod backoff;
 pub mod clients;

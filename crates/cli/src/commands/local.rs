@@ -12,6 +12,7 @@ use antumbra_local::listen::StartError;
 use antumbra_local::rabbitmq::{Broker, Source};
 use antumbra_local::stack::{HttpToken, Options, Settings, Stack, StackError};
 use antumbra_local::unkind::Unkind;
+use antumbra_service::access::Grant;
 use antumbra_service::shadows::Layout;
 use clap::Args;
 use tracing_subscriber::filter::Targets;
@@ -23,7 +24,7 @@ use crate::connection::Connection;
 use crate::error::{CliError, chain};
 use crate::output::{BAD, FAINT, STRONG, print, styled, table};
 use crate::signals::Signals;
-use crate::stacks::{self, DEFAULT_NAME, Entry, RunningStack};
+use crate::stacks::{self, DEFAULT_NAME, Entry, LimitedToken, RunningStack};
 use ready_file::ReadyFile;
 use reload::Reload;
 use settings::SettingsOptions;
@@ -56,6 +57,9 @@ pub(crate) struct LocalArguments {
     /// Bearer token of the HTTP API. By default one is generated at the first start and kept with the data.
     #[arg(long, value_name = "TOKEN", env = "ANTUMBRA_TOKEN", hide_env_values = true, value_parser = bearer_token)]
     token: Option<String>,
+    /// Grant of a second bearer token, such as 'shadows:read:House%20A#'; see docs/access.md. Can be repeated.
+    #[arg(long, value_name = "GRANT")]
+    grant: Vec<Grant>,
     /// Host name that requests may have beside loopback ones, for example of functions in a container. Can be
     /// repeated.
     #[arg(long, value_name = "NAME")]
@@ -128,6 +132,7 @@ pub(crate) async fn run(
         mqtt_port: arguments.mqtt_port,
         http_port: arguments.http_port,
         http_token: arguments.token.clone(),
+        http_grants: arguments.grant.iter().cloned().collect(),
         registrations,
         registration_files,
         settings: settings.clone(),
@@ -143,7 +148,7 @@ pub(crate) async fn run(
         stack = starting => stack.map_err(start_error)?,
         () = signals.next() => return Ok(()),
     };
-    let running = running_stack(&stack, &arguments.name);
+    let running = running_stack(&stack, &arguments.name, &arguments.grant);
     // The stack can be used without its entry, by its addresses.
     let entry = Entry::claim(&arguments.name).and_then(|entry| {
         let Some(mut entry) = entry else {
@@ -268,7 +273,7 @@ fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
 }
 
 /// The content of the ready file and of the file in the state directory.
-fn running_stack(stack: &Stack, name: &str) -> RunningStack {
+fn running_stack(stack: &Stack, name: &str, grants: &[Grant]) -> RunningStack {
     let addresses = stack.addresses();
     RunningStack {
         name: name.to_owned(),
@@ -279,6 +284,10 @@ fn running_stack(stack: &Stack, name: &str) -> RunningStack {
         mqtt: format!("mqtt://{}", addresses.mqtt),
         http: format!("http://{}", addresses.http),
         token: stack.http_token().text.clone(),
+        limited_token: stack.limited_token().map(|token| LimitedToken {
+            token: token.to_owned(),
+            grants: grants.iter().map(ToString::to_string).collect(),
+        }),
         region: antumbra_local::REGION.to_owned(),
         access_key_id: "local".to_owned(),
         secret_access_key: "local".to_owned(),
@@ -297,7 +306,7 @@ fn banner(
     let row = |name: &str, address: String, hint: &str| {
         vec![format!("  {name}"), address, styled(FAINT, hint)]
     };
-    let rows = [
+    let mut rows = vec![
         row(
             "DynamoDB",
             format!("http://{}", addresses.dynamodb),
@@ -322,6 +331,12 @@ fn banner(
             &token_hint(stack.http_token(), arguments),
         ),
     ];
+    if let Some(token) = stack.limited_token() {
+        let grants = arguments.grant.iter().map(ToString::to_string);
+        let grants: Vec<String> = grants.collect();
+        let hint = format!("bearer token {token} for {}", grants.join(" "));
+        rows.push(row("", String::new(), &hint));
+    }
     let storage = if arguments.memory {
         "data in memory only".to_owned()
     } else {

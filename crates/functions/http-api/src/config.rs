@@ -14,7 +14,8 @@ use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
 use crate::failed_messages::QueueUrls;
-use crate::{AuthMode, RegistrationFiles};
+use crate::auth::{AuthMode, GatewayGrants, SCOPE};
+use crate::RegistrationFiles;
 
 #[derive(Debug)]
 pub struct Config {
@@ -60,7 +61,7 @@ impl FunctionConfig for Config {
             },
             outbound_queue_url: environment.required("OUTBOUND_QUEUE_URL"),
             queue_bytes: sqs::BYTES,
-            auth: environment.or("AUTH", AuthMode::Gateway),
+            auth: auth(environment),
             webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,
             signal_values: environment.or("DATA", ValueType::default()),
@@ -68,6 +69,21 @@ impl FunctionConfig for Config {
             layout: config::layout(environment),
             registrations: files_of(environment.or("REGISTRATIONS", "registrations".into())),
             updates: antumbra_shadow_requests::Config::without_responses(environment),
+        }
+    }
+}
+
+fn auth(environment: &mut Environment) -> AuthMode {
+    let gateway = AuthMode::Gateway(GatewayGrants {
+        claim: environment.or("GRANTS_CLAIM", SCOPE.to_owned()),
+        iam: environment.parsed("IAM_GRANTS"),
+    });
+    match environment.optional("AUTH").as_deref() {
+        None | Some("gateway") => gateway,
+        Some("none") => AuthMode::Open,
+        Some(_) => {
+            environment.fault("AUTH must be gateway or none");
+            gateway
         }
     }
 }

@@ -154,15 +154,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
-        serde_json::from_slice(&bytes).map(Json).map_err(|fault| {
-            let code = if fault.is_data() {
-                Code::Invalid
-            } else {
-                Code::InvalidJson
-            };
-            Problem::new(code, fault.to_string())
-        })
+        parse_json(&bytes).map(Json)
     }
+}
+
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|fault| {
+        let code = if fault.is_data() {
+            Code::Invalid
+        } else {
+            Code::InvalidJson
+        };
+        Problem::new(code, fault.to_string())
+    })
 }
 
 /// Reads a body up to the size limit.
@@ -184,7 +188,7 @@ fn too_large() -> Problem {
     Problem::new(Code::TooLarge, detail)
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |detail: &str| Err(Problem::new(Code::UnsupportedMediaType, detail));
     if headers.contains_key(CONTENT_ENCODING) {
         return unsupported("the body must not be compressed");

@@ -90,8 +90,9 @@ pub(crate) async fn run_once(
 
 async fn run_keyed(api: &Services, request: Request, next: Next) -> Result<Response, Problem> {
     let key = key(request.headers())?;
-    let caller = request.extensions().get::<Caller>().cloned();
-    let caller = caller.map(|Caller(caller)| caller).unwrap_or_default();
+    let caller = request.extensions().get::<Caller>();
+    let caller = caller.map(|caller| Arc::clone(&caller.name));
+    let caller = caller.ok_or_else(|| Problem::internal("the request has no caller"))?;
     let (head, body) = request.into_parts();
     let body = read_body(&head.headers, body).await?;
     let now = api.clock.now();

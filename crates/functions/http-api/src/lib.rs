@@ -5,7 +5,7 @@
 //!
 //! - [`build`] wires the function; [`router`] puts the API on given [`Services`]
 //! - [`routes`]: the table of all routes, with one module of handlers per noun
-//! - [`AuthMode`]: authentication of callers
+//! - [`AuthMode`]: authentication of callers; [`Access`]: the grants that a route needs
 //! - [`Problem`]: error responses; [`Code`]: their table
 //! - [`gateway`]: the request as the caller sent it, from the event that API Gateway makes of it
 //! - [`document`]: the OpenAPI document
@@ -13,6 +13,7 @@
 //! A handler parses the request, calls one use case and returns a JSON type of [`antumbra_service::api`].
 //! Business rules are in the use cases.
 
+mod access;
 mod auth;
 mod conditions;
 mod config;
@@ -26,7 +27,8 @@ mod respond;
 pub mod routes;
 mod services;
 
-pub use auth::{AuthMode, Token, UnknownAuthMode};
+pub use access::{Access, Ids, Requirement};
+pub use auth::{AuthMode, GatewayGrants, IamGrants, InvalidIamGrants, Token, TokenGrants};
 pub use config::Config;
 pub use failed_messages::{FailedMessageQueues, QueueUrls};
 pub use openapi::document;

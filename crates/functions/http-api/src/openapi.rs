@@ -6,6 +6,7 @@
 
 mod signature;
 
+use antumbra_service::access::{Grant, SCOPE_PREFIX};
 use serde_json::Value;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -19,7 +20,8 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{Code, ProblemBody};
-use crate::routes::{Resource, Route, described};
+use crate::access::Access;
+use crate::routes::{Route, described};
 pub(crate) use signature::{Description, describe};
 use signature::{problem, problem_with_header, response};
 
@@ -28,7 +30,21 @@ const DESCRIPTION: &str = "Shadows, messages, sensors, clients and deliveries of
     through API Gateway, encode an id that contains `/`, `?` or `%` twice. Encoding every id twice is safe there.\n\n\
     Lists take `limit` and `cursor` and return `nextCursor` unless the page is the last. Writes take \
     `Idempotency-Key`, and where a resource has a version, `If-Match`. Errors are `application/problem+json` \
-    with a stable `code`.";
+    with a stable `code`.\n\n\
+    Each operation names the grants that it requires, `resource:verb`: as scopes `antumbra/resource:verb` of a JWT, and as \
+    roles of the other kinds of credentials. A grant can be limited to ids by a prefix, `resource:verb:prefix`.";
+
+const TAGS: [(&str, &str); 9] = [
+    ("shadows", "Reported and desired state of devices."),
+    ("messages", "The inbox: messages by source."),
+    ("sensors", "Sensors by location, their states and readings."),
+    ("clients", "Webhook clients and their links to sensors."),
+    ("deliveries", "Webhook deliveries and their attempts."),
+    ("registrations", "Rules that send changes to targets."),
+    ("queues", "Failed messages: undeliverable, quarantined and dead-lettered."),
+    ("description", "The description of the API."),
+    ("health", "Health of the API."),
+];
 
 /// Limits and examples of schema properties.
 const ANNOTATIONS: &str = include_str!("openapi/annotations.json");
@@ -70,32 +86,28 @@ fn generated() -> OpenApi {
         .version("1")
         .description(Some(DESCRIPTION))
         .license(Some(licence));
-    let tag = |resource: &Resource| {
+    let tag = |(name, description): (&str, &str)| {
         TagBuilder::new()
-            .name(resource.as_str())
-            .description(Some(resource.description()))
+            .name(name)
+            .description(Some(description))
             .build()
     };
-    let requirement = |scheme| SecurityRequirement::new(scheme, Vec::<String>::new());
     OpenApiBuilder::new()
         .info(info)
         .paths(paths)
         .components(Some(components))
-        .security(Some(["token", "jwt", "iam"].map(requirement)))
-        .tags(Some(Resource::ALL.iter().map(tag)))
+        .tags(Some(TAGS.map(tag)))
         .build()
 }
 
 fn operation(route: &Route, mut description: Description) -> OperationBuilder {
-    let open = route.resource == Resource::Health;
+    let open = matches!(route.access, Access::Open);
     let writes = route.method != "get";
     let mut operation = OperationBuilder::new()
-        .tag(route.resource.as_str())
+        .tag(tag(route.access))
         .summary(Some(route.summary))
         .operation_id(Some(route.operation_id));
-    if open {
-        operation = operation.security(SecurityRequirement::default());
-    }
+    operation = operation.securities(Some(security(route.access)));
     for parameter in description.parameters_of(route.path, writes) {
         operation = operation.parameter(parameter);
     }
@@ -105,7 +117,7 @@ fn operation(route: &Route, mut description: Description) -> OperationBuilder {
     let mut errors = vec![500];
     errors.extend(route.errors);
     if !open {
-        errors.extend([400, 401, 503]);
+        errors.extend([400, 401, 403, 503]);
     }
     if description.request_body.is_some() {
         errors.push(415);
@@ -127,6 +139,31 @@ fn operation(route: &Route, mut description: Description) -> OperationBuilder {
     operation.request_body(description.request_body)
 }
 
+fn tag(access: Access) -> &'static str {
+    match access {
+        Access::Open => "health",
+        Access::AnyGrant => "description",
+        Access::Requires(requirements) => requirements[0].resource.as_str(),
+    }
+}
+
+/// The kinds of credentials, each with the grants that the operation requires: as scopes of a JWT, as roles otherwise.
+fn security(access: Access) -> Vec<SecurityRequirement> {
+    let requirements = match access {
+        Access::Open => return vec![SecurityRequirement::default()],
+        Access::AnyGrant => &[],
+        Access::Requires(requirements) => requirements,
+    };
+    let grants = |prefix: &str| -> Vec<String> {
+        let grants = requirements.iter();
+        let grants = grants.map(|one| Grant::new(one.resource, one.verb, None));
+        grants.map(|grant| format!("{prefix}{grant}")).collect()
+    };
+    [("token", ""), ("jwt", SCOPE_PREFIX), ("iam", "")]
+        .map(|(scheme, prefix)| SecurityRequirement::new(scheme, grants(prefix)))
+        .to_vec()
+}
+
 fn http_method(name: &str) -> HttpMethod {
     match name {
         "post" => HttpMethod::Post,
@@ -145,6 +182,7 @@ fn error(status: u16) -> utoipa::openapi::Response {
             "WWW-Authenticate",
             "The expected kind of credentials.",
         ),
+        403 => problem("The caller lacks a grant, which the detail names."),
         404 => problem("The resource does not exist."),
         409 => problem(
             "Concurrent writes were faster, the resource exists already or is in use, or a request with the same `Idempotency-Key` is in progress.",

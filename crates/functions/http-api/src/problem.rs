@@ -57,6 +57,7 @@ codes! {
     InvalidHeader BAD_REQUEST "A header is invalid";
     Invalid BAD_REQUEST "The request is invalid";
     Unauthorized UNAUTHORIZED "Credentials are missing or invalid";
+    Forbidden FORBIDDEN "A grant is missing";
     NotFound NOT_FOUND "The resource does not exist";
     NoSuchRoute NOT_FOUND "The route does not exist";
     MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";

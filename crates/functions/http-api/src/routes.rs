@@ -1,9 +1,9 @@
 //! The table of all routes, and the router made from it.
 //!
-//! A line of the table is all that a route needs beside its handler: the router serves it, and the OpenAPI
-//! document takes parameters, bodies and responses from the handler's signature. Columns: method, path,
-//! handler, resource and verb (the grant that the route requires), operation id, error statuses that the
-//! signature does not show, summary.
+//! A line of the table is all that a route needs beside its handler: the router serves it, the layer in front of it
+//! checks the caller's grants, and the OpenAPI document takes parameters, bodies and responses from the handler's
+//! signature. Columns: method, path, handler, grants that the route requires (resource, verb, place of the ids), operation
+//! id, error statuses that the signature does not show, summary.
 
 mod clients;
 mod deliveries;
@@ -18,12 +18,14 @@ mod shadows;
 use std::any::Any;
 use std::sync::Arc;
 
+use antumbra_service::access::{Resource, Verb};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing;
+use axum::routing::{self, MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::access::{Access, Ids, Requirement, Rule, authorize};
 use crate::auth::{AuthMode, authenticate};
 use crate::extract::check_path;
 use crate::idempotency::run_once;
@@ -32,70 +34,47 @@ use crate::problem::{Problem, method_not_allowed, no_such_route};
 use crate::respond::cache_control;
 use crate::services::Services;
 
-macro_rules! resources {
-    ($($resource:ident $name:literal $description:literal;)+) => {
-        /// A kind of resource, as grants name it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Resource {
-            $($resource,)+
-        }
-
-        impl Resource {
-            pub(crate) const ALL: &[Resource] = &[$(Resource::$resource),+];
-
-            /// Returns its name in grants and in the OpenAPI document.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Resource::$resource => $name,)+
-                }
-            }
-
-            pub(crate) fn description(self) -> &'static str {
-                match self {
-                    $(Resource::$resource => $description,)+
-                }
-            }
-        }
-    };
-}
-
-resources! {
-    Shadows "shadows" "Reported and desired state of devices.";
-    Messages "messages" "The inbox: messages by source.";
-    Sensors "sensors" "Sensors by location, their states and readings.";
-    Clients "clients" "Webhook clients and their links to sensors.";
-    Deliveries "deliveries" "Webhook deliveries and their attempts.";
-    Registrations "registrations" "Rules that send changes to targets.";
-    Queues "queues" "Failed messages: undeliverable, quarantined and dead-lettered.";
-    Description "description" "The description of the API.";
-    Health "health" "Health of the API.";
-}
-
-/// The access that a route needs to its resource. Secrets and webhook URLs need `Admin`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    Read,
-    Write,
-    Admin,
-}
-
 #[derive(Debug, Clone)]
 pub struct Route {
     /// Method in lower case.
     pub method: &'static str,
     pub path: &'static str,
-    pub resource: Resource,
-    pub verb: Verb,
+    pub access: Access,
     pub operation_id: &'static str,
     pub summary: &'static str,
     /// Error statuses beside those of every route.
     pub errors: &'static [u16],
 }
 
+/// The access that a route needs: `open` for none, `[]` for any grant, or for each resource a verb and the place of its ids.
+macro_rules! access {
+    (open) => { Access::Open };
+    ([]) => { Access::AnyGrant };
+    ([$($resource:ident $verb:ident $ids:tt),+]) => {
+        Access::Requires(const { &[$(Requirement {
+            resource: Resource::$resource,
+            verb: Verb::$verb,
+            ids: ids!($ids),
+        }),+] })
+    };
+}
+
+/// A path parameter, `delivery`, the function that reads ids from the body, or `all`.
+macro_rules! ids {
+    (all) => { Ids::All };
+    (delivery) => { Ids::Delivery };
+    (($read:path)) => { Ids::Body($read) };
+    ($parameter:literal) => { Ids::Path($parameter) };
+}
+
 macro_rules! routes {
-    ($($method:ident $path:literal $handler:path, $resource:ident $verb:ident, $id:literal, $errors:expr, $summary:literal;)+) => {
-        fn handlers() -> Router<Arc<Services>> {
-            Router::new()$(.route($path, routing::$method($handler)))+
+    ($($method:ident $path:literal $handler:path, $access:tt, $id:literal, $errors:expr, $summary:literal;)+) => {
+        fn handlers(services: &Arc<Services>) -> Router<Arc<Services>> {
+            Router::new()$(.route($path, guarded(services, routing::$method($handler), Rule {
+                operation: $id,
+                writes: stringify!($method) != "get",
+                access: access!($access),
+            })))+
         }
 
         /// Returns every route with the description of its handler.
@@ -104,8 +83,7 @@ macro_rules! routes {
                 Route {
                     method: stringify!($method),
                     path: $path,
-                    resource: Resource::$resource,
-                    verb: Verb::$verb,
+                    access: access!($access),
                     operation_id: $id,
                     summary: $summary,
                     errors: &$errors,
@@ -118,74 +96,74 @@ macro_rules! routes {
 
 #[rustfmt::skip]
 routes! {
-    get "/health" health::get, Health Read, "get_health", [], "Returns `ok` while the API is up.";
-    get "/v1/openapi.json" description::get, Description Read, "get_openapi", [], "Returns this document.";
+    get "/health" health::get, open, "get_health", [], "Returns `ok` while the API is up.";
+    get "/v1/openapi.json" description::get, [], "get_openapi", [], "Returns this document.";
 
-    get "/v1/shadows" shadows::list, Shadows Read, "list_shadows", [], "Lists shadows, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
-    get "/v1/shadows/{id}" shadows::get, Shadows Read, "get_shadow", [404], "Reads the main shadow of a device.";
-    get "/v1/shadows/{id}/name/{name}" shadows::get, Shadows Read, "get_named_shadow", [404], "Reads a named shadow of a device.";
-    patch "/v1/shadows/{id}" shadows::merge_both, Shadows Write, "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
-    patch "/v1/shadows/{id}/name/{name}" shadows::merge_both, Shadows Write, "update_named_shadow", [], "Merges reported and desired documents into a named shadow of a device, in one write.";
-    delete "/v1/shadows/{id}" shadows::delete, Shadows Write, "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
-    delete "/v1/shadows/{id}/name/{name}" shadows::delete, Shadows Write, "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
-    patch "/v1/shadows/{id}/reported" shadows::merge::<false>, Shadows Write, "report", [], "Merges a document into the reported document of the main shadow.";
-    patch "/v1/shadows/{id}/name/{name}/reported" shadows::merge::<false>, Shadows Write, "report_named", [], "Merges a document into the reported document of a named shadow.";
-    delete "/v1/shadows/{id}/reported" shadows::delete_document::<false>, Shadows Write, "delete_reported", [], "Deletes the reported document of the main shadow. Not where both documents are one item.";
-    delete "/v1/shadows/{id}/name/{name}/reported" shadows::delete_document::<false>, Shadows Write, "delete_named_reported", [], "Deletes the reported document of a named shadow. Not where both documents are one item.";
-    patch "/v1/shadows/{id}/desired" shadows::merge::<true>, Shadows Write, "desire", [], "Merges a document into the desired document of the main shadow.";
-    patch "/v1/shadows/{id}/name/{name}/desired" shadows::merge::<true>, Shadows Write, "desire_named", [], "Merges a document into the desired document of a named shadow.";
-    delete "/v1/shadows/{id}/desired" shadows::delete_document::<true>, Shadows Write, "delete_desired", [], "Deletes the desired document of the main shadow. Not where both documents are one item.";
-    delete "/v1/shadows/{id}/name/{name}/desired" shadows::delete_document::<true>, Shadows Write, "delete_named_desired", [], "Deletes the desired document of a named shadow. Not where both documents are one item.";
-    get "/v1/shadows/{id}/delta" shadows::delta, Shadows Read, "get_delta", [404], "Reads the delta of the main shadow.";
-    get "/v1/shadows/{id}/name/{name}/delta" shadows::delta, Shadows Read, "get_named_delta", [404], "Reads the delta of a named shadow.";
-    post "/v1/reports" shadows::report_many, Shadows Write, "report_many", [], "Updates up to 100 shadows. Each has its own result; one that fails does not affect the others.";
+    get "/v1/shadows" shadows::list, [Shadows Read all], "list_shadows", [], "Lists shadows, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
+    get "/v1/shadows/{id}" shadows::get, [Shadows Read "id"], "get_shadow", [404], "Reads the main shadow of a device.";
+    get "/v1/shadows/{id}/name/{name}" shadows::get, [Shadows Read "id"], "get_named_shadow", [404], "Reads a named shadow of a device.";
+    patch "/v1/shadows/{id}" shadows::merge_both, [Shadows Write "id"], "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
+    patch "/v1/shadows/{id}/name/{name}" shadows::merge_both, [Shadows Write "id"], "update_named_shadow", [], "Merges reported and desired documents into a named shadow of a device, in one write.";
+    delete "/v1/shadows/{id}" shadows::delete, [Shadows Write "id"], "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
+    delete "/v1/shadows/{id}/name/{name}" shadows::delete, [Shadows Write "id"], "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
+    patch "/v1/shadows/{id}/reported" shadows::merge::<false>, [Shadows Write "id"], "report", [], "Merges a document into the reported document of the main shadow.";
+    patch "/v1/shadows/{id}/name/{name}/reported" shadows::merge::<false>, [Shadows Write "id"], "report_named", [], "Merges a document into the reported document of a named shadow.";
+    delete "/v1/shadows/{id}/reported" shadows::delete_document::<false>, [Shadows Write "id"], "delete_reported", [], "Deletes the reported document of the main shadow. Not where both documents are one item.";
+    delete "/v1/shadows/{id}/name/{name}/reported" shadows::delete_document::<false>, [Shadows Write "id"], "delete_named_reported", [], "Deletes the reported document of a named shadow. Not where both documents are one item.";
+    patch "/v1/shadows/{id}/desired" shadows::merge::<true>, [Shadows Write "id"], "desire", [], "Merges a document into the desired document of the main shadow.";
+    patch "/v1/shadows/{id}/name/{name}/desired" shadows::merge::<true>, [Shadows Write "id"], "desire_named", [], "Merges a document into the desired document of a named shadow.";
+    delete "/v1/shadows/{id}/desired" shadows::delete_document::<true>, [Shadows Write "id"], "delete_desired", [], "Deletes the desired document of the main shadow. Not where both documents are one item.";
+    delete "/v1/shadows/{id}/name/{name}/desired" shadows::delete_document::<true>, [Shadows Write "id"], "delete_named_desired", [], "Deletes the desired document of a named shadow. Not where both documents are one item.";
+    get "/v1/shadows/{id}/delta" shadows::delta, [Shadows Read "id"], "get_delta", [404], "Reads the delta of the main shadow.";
+    get "/v1/shadows/{id}/name/{name}/delta" shadows::delta, [Shadows Read "id"], "get_named_delta", [404], "Reads the delta of a named shadow.";
+    post "/v1/reports" shadows::report_many, [Shadows Write (shadows::reported_ids)], "report_many", [], "Updates up to 100 shadows. Each has its own result; one that fails does not affect the others.";
 
-    get "/v1/messages" messages::sources, Messages Read, "list_sources", [], "Lists the sources of messages with the hour of their last message.";
-    get "/v1/messages/{uuid}" messages::list, Messages Read, "list_messages", [], "Lists the messages of a source, ordered by message id.";
-    post "/v1/messages/{uuid}" messages::send, Messages Write, "send_message", [], "Sends a message to a device: puts it into the outbound queue.";
-    get "/v1/messages/{uuid}/{messageId}" messages::get, Messages Read, "get_message", [404], "Reads a message.";
-    delete "/v1/messages/{uuid}/{messageId}" messages::delete, Messages Write, "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
+    get "/v1/messages" messages::sources, [Messages Read all], "list_sources", [], "Lists the sources of messages with the hour of their last message.";
+    get "/v1/messages/{uuid}" messages::list, [Messages Read "uuid"], "list_messages", [], "Lists the messages of a source, ordered by message id.";
+    post "/v1/messages/{uuid}" messages::send, [Messages Write "uuid"], "send_message", [], "Sends a message to a device: puts it into the outbound queue.";
+    get "/v1/messages/{uuid}/{messageId}" messages::get, [Messages Read "uuid"], "get_message", [404], "Reads a message.";
+    delete "/v1/messages/{uuid}/{messageId}" messages::delete, [Messages Write "uuid"], "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
 
-    post "/v1/sensors" sensors::register, Sensors Write, "register_sensor", [], "Registers a sensor. A sensor that is registered already is refused, also with the same data.";
-    get "/v1/sensors" sensors::list, Sensors Read, "list_sensors", [], "Lists all sensors, ordered by id. A sensor registered a moment ago may be missing.";
-    get "/v1/sensors/{id}" sensors::get, Sensors Read, "get_sensor", [404], "Reads a sensor.";
-    put "/v1/sensors/{id}" sensors::put, Sensors Write, "put_sensor", [404], "Replaces the data of a sensor, or registers it. With `If-Match` it must be registered.";
-    patch "/v1/sensors/{id}" sensors::update, Sensors Write, "update_sensor", [404], "Changes a sensor, except for its location.";
-    delete "/v1/sensors/{id}" sensors::unregister, Sensors Write, "unregister_sensor", [404], "Unregisters a sensor and deletes its state and links. Its readings are deleted later.";
-    post "/v1/sensors/{id}/move" sensors::move_to, Sensors Write, "move_sensor", [404], "Moves a sensor to another location.";
-    get "/v1/sensors/{id}/state" sensors::state, Sensors Read, "get_sensor_state", [404], "Reads the latest state of a sensor.";
-    get "/v1/sensors/{id}/readings" sensors::list_readings, Sensors Read, "list_readings", [404], "Reads a sensor and its latest readings, newest first; with `from` or `to` the readings of a time range, oldest first.";
-    post "/v1/sensors/{id}/readings" sensors::save_readings, Sensors Write, "save_readings", [404], "Saves readings of a sensor. Saving a reading of the same time and sequence again changes nothing.";
-    get "/v1/sensors/{id}/deliveries" deliveries::of_sensor, Deliveries Read, "list_deliveries_of_sensor", [404], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
-    get "/v1/sensors/{id}/clients" clients::links_of_sensor, Clients Read, "list_links_of_sensor", [404], "Lists the clients that are linked to a sensor.";
-    post "/v1/signals" sensors::record_signals, Sensors Write, "record_signals", [], "Records signals of sensors with their readings, as the messages of the signals queue. Each has its own result.";
-    get "/v1/locations/{city}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_city", [], "Lists the sensors of a city. A sensor registered or moved a moment ago may be missing.";
-    get "/v1/locations/{city}/{building}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_building", [], "Lists the sensors of a building. A sensor registered or moved a moment ago may be missing.";
-    get "/v1/locations/{city}/{building}/{floor}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_floor", [], "Lists the sensors of a floor. A sensor registered or moved a moment ago may be missing.";
-    get "/v1/locations/{city}/{building}/{floor}/{room}/sensors" sensors::in_location, Sensors Read, "list_sensors_of_room", [], "Lists the sensors of a room. A sensor registered or moved a moment ago may be missing.";
+    post "/v1/sensors" sensors::register, [Sensors Write (sensors::registered_id)], "register_sensor", [], "Registers a sensor. A sensor that is registered already is refused, also with the same data.";
+    get "/v1/sensors" sensors::list, [Sensors Read all], "list_sensors", [], "Lists all sensors, ordered by id. A sensor registered a moment ago may be missing.";
+    get "/v1/sensors/{id}" sensors::get, [Sensors Read "id"], "get_sensor", [404], "Reads a sensor.";
+    put "/v1/sensors/{id}" sensors::put, [Sensors Write "id"], "put_sensor", [404], "Replaces the data of a sensor, or registers it. With `If-Match` it must be registered.";
+    patch "/v1/sensors/{id}" sensors::update, [Sensors Write "id"], "update_sensor", [404], "Changes a sensor, except for its location.";
+    delete "/v1/sensors/{id}" sensors::unregister, [Sensors Write "id"], "unregister_sensor", [404], "Unregisters a sensor and deletes its state and links. Its readings are deleted later.";
+    post "/v1/sensors/{id}/move" sensors::move_to, [Sensors Write "id"], "move_sensor", [404], "Moves a sensor to another location.";
+    get "/v1/sensors/{id}/state" sensors::state, [Sensors Read "id"], "get_sensor_state", [404], "Reads the latest state of a sensor.";
+    get "/v1/sensors/{id}/readings" sensors::list_readings, [Sensors Read "id"], "list_readings", [404], "Reads a sensor and its latest readings, newest first; with `from` or `to` the readings of a time range, oldest first.";
+    post "/v1/sensors/{id}/readings" sensors::save_readings, [Sensors Write "id"], "save_readings", [404], "Saves readings of a sensor. Saving a reading of the same time and sequence again changes nothing.";
+    get "/v1/sensors/{id}/deliveries" deliveries::of_sensor, [Deliveries Read all], "list_deliveries_of_sensor", [404], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
+    get "/v1/sensors/{id}/clients" clients::links_of_sensor, [Clients Read all], "list_links_of_sensor", [404], "Lists the clients that are linked to a sensor.";
+    post "/v1/signals" sensors::record_signals, [Sensors Write (sensors::signalled_ids)], "record_signals", [], "Records signals of sensors with their readings, as the messages of the signals queue. Each has its own result.";
+    get "/v1/locations/{city}/sensors" sensors::in_location, [Sensors Read all], "list_sensors_of_city", [], "Lists the sensors of a city. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/sensors" sensors::in_location, [Sensors Read all], "list_sensors_of_building", [], "Lists the sensors of a building. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/{floor}/sensors" sensors::in_location, [Sensors Read all], "list_sensors_of_floor", [], "Lists the sensors of a floor. A sensor registered or moved a moment ago may be missing.";
+    get "/v1/locations/{city}/{building}/{floor}/{room}/sensors" sensors::in_location, [Sensors Read all], "list_sensors_of_room", [], "Lists the sensors of a room. A sensor registered or moved a moment ago may be missing.";
 
-    post "/v1/clients" clients::create, Clients Admin, "create_client", [], "Creates a client. Only this response shows its signing secret.";
-    get "/v1/clients" clients::list, Clients Read, "list_clients", [], "Lists all clients, ordered by id. A client created a moment ago may be missing.";
-    get "/v1/clients/{id}" clients::get, Clients Read, "get_client", [404], "Reads a client, without its secret.";
-    patch "/v1/clients/{id}" clients::update, Clients Admin, "update_client", [404], "Changes a client. A new URL also applies to deliveries that wait for their next attempt.";
-    delete "/v1/clients/{id}" clients::delete, Clients Write, "delete_client", [404], "Deletes a client. A client with links is deleted only with `cascade`.";
-    post "/v1/clients/{id}/rotate-secret" clients::rotate_secret, Clients Admin, "rotate_secret", [404], "Creates a new signing secret, which only this response shows. The previous secret stays valid for a while.";
-    post "/v1/clients/{id}/test" deliveries::test, Deliveries Write, "test_client", [404], "Queues a test delivery to a client.";
-    post "/v1/clients/{id}/enable" deliveries::enable, Clients Write, "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
-    post "/v1/clients/{id}/disable" clients::disable, Clients Write, "disable_client", [404], "Disables a client: its deliveries are held until it is enabled.";
-    get "/v1/clients/{id}/deliveries" deliveries::of_client, Deliveries Read, "list_deliveries_of_client", [404], "Lists the deliveries to a client, with their attempts.";
-    post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, Deliveries Write, "redeliver_since", [404], "Queues again the deliveries to a client that were not delivered since a time, oldest first. Each request queues a part; repeat it with `nextCursor`.";
-    post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, Deliveries Write, "redeliver", [404], "Queues a delivery again, whatever its status.";
-    put "/v1/clients/{id}/sensors/{sensor}" clients::link, Clients Write, "link", [404], "Links a client to a sensor. Linking them again changes nothing.";
-    delete "/v1/clients/{id}/sensors/{sensor}" clients::unlink, Clients Write, "unlink", [404], "Removes the link between a client and a sensor. Its deliveries in progress are skipped.";
-    get "/v1/clients/{id}/sensors" clients::links_of_client, Clients Read, "list_links_of_client", [404], "Lists the sensors that a client is linked to.";
+    post "/v1/clients" clients::create, [Clients Admin (clients::created_id)], "create_client", [], "Creates a client. Only this response shows its signing secret.";
+    get "/v1/clients" clients::list, [Clients Read all], "list_clients", [], "Lists all clients, ordered by id. A client created a moment ago may be missing.";
+    get "/v1/clients/{id}" clients::get, [Clients Read "id"], "get_client", [404], "Reads a client, without its secret.";
+    patch "/v1/clients/{id}" clients::update, [Clients Admin "id"], "update_client", [404], "Changes a client. A new URL also applies to deliveries that wait for their next attempt.";
+    delete "/v1/clients/{id}" clients::delete, [Clients Write "id"], "delete_client", [404], "Deletes a client. A client with links is deleted only with `cascade`.";
+    post "/v1/clients/{id}/rotate-secret" clients::rotate_secret, [Clients Admin "id"], "rotate_secret", [404], "Creates a new signing secret, which only this response shows. The previous secret stays valid for a while.";
+    post "/v1/clients/{id}/test" deliveries::test, [Deliveries Write "id"], "test_client", [404], "Queues a test delivery to a client.";
+    post "/v1/clients/{id}/enable" deliveries::enable, [Clients Write "id"], "enable_client", [404], "Enables a client and queues the deliveries that were held for it.";
+    post "/v1/clients/{id}/disable" clients::disable, [Clients Write "id"], "disable_client", [404], "Disables a client: its deliveries are held until it is enabled.";
+    get "/v1/clients/{id}/deliveries" deliveries::of_client, [Deliveries Read "id"], "list_deliveries_of_client", [404], "Lists the deliveries to a client, with their attempts.";
+    post "/v1/clients/{id}/redeliver" deliveries::redeliver_since, [Deliveries Write "id"], "redeliver_since", [404], "Queues again the deliveries to a client that were not delivered since a time, oldest first. Each request queues a part; repeat it with `nextCursor`.";
+    post "/v1/deliveries/{id}/redeliver" deliveries::redeliver, [Deliveries Write delivery], "redeliver", [404], "Queues a delivery again, whatever its status.";
+    put "/v1/clients/{id}/sensors/{sensor}" clients::link, [Clients Write "id", Sensors Read "sensor"], "link", [404], "Links a client to a sensor. Linking them again changes nothing.";
+    delete "/v1/clients/{id}/sensors/{sensor}" clients::unlink, [Clients Write "id"], "unlink", [404], "Removes the link between a client and a sensor. Its deliveries in progress are skipped.";
+    get "/v1/clients/{id}/sensors" clients::links_of_client, [Clients Read "id"], "list_links_of_client", [404], "Lists the sensors that a client is linked to.";
 
-    get "/v1/registrations" registrations::list, Registrations Read, "list_registrations", [], "Lists the registrations, ordered by name.";
-    get "/v1/registrations/{name}" registrations::get, Registrations Read, "get_registration", [404], "Reads a registration.";
+    get "/v1/registrations" registrations::list, [Registrations Read all], "list_registrations", [], "Lists the registrations, ordered by name.";
+    get "/v1/registrations/{name}" registrations::get, [Registrations Read all], "get_registration", [404], "Reads a registration.";
 
-    get "/v1/queues" queues::list, Queues Read, "list_queues", [], "Lists the queues of failed messages with approximate numbers of messages.";
-    get "/v1/queues/{queue}" queues::messages, Queues Read, "list_failed_messages", [404], "Shows messages of a queue, in no particular order. They stay there, hidden from a redrive for a moment.";
-    post "/v1/queues/{queue}/redrive" queues::redrive, Queues Admin, "redrive", [404], "Moves messages back to their source: quarantined messages and dead letters to their queue, notifications to the stream listener, updates over MQTT to their shadow. Each request moves a part; repeat it while `hasMore` is true.";
+    get "/v1/queues" queues::list, [Queues Read all], "list_queues", [], "Lists the queues of failed messages with approximate numbers of messages.";
+    get "/v1/queues/{queue}" queues::messages, [Queues Read all], "list_failed_messages", [404], "Shows messages of a queue, in no particular order. They stay there, hidden from a redrive for a moment.";
+    post "/v1/queues/{queue}/redrive" queues::redrive, [Queues Admin all], "redrive", [404], "Moves messages back to their source: quarantined messages and dead letters to their queue, notifications to the stream listener, updates over MQTT to their shadow. Each request moves a part; repeat it while `hasMore` is true.";
 }
 
 pub fn all() -> Vec<Route> {
@@ -194,10 +172,8 @@ pub fn all() -> Vec<Route> {
 
 pub fn router(services: Services, auth: AuthMode) -> Router {
     let services = Arc::new(services);
-    handlers()
-        .route_layer(from_fn(cache_control))
-        // Only routes: a request that no route serves cannot own a key.
-        .route_layer(from_fn_with_state(Arc::clone(&services), run_once))
+    let auth = Arc::new(auth);
+    handlers(&services)
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn(check_path))
@@ -207,6 +183,18 @@ pub fn router(services: Services, auth: AuthMode) -> Router {
         ))
         .layer(CatchPanicLayer::custom(panicked))
         .with_state(services)
+}
+
+/// A handler behind its layers. A request that no route serves passes none of them, and so owns no `Idempotency-Key`.
+fn guarded(
+    services: &Arc<Services>,
+    handler: MethodRouter<Arc<Services>>,
+    rule: Rule,
+) -> MethodRouter<Arc<Services>> {
+    handler
+        .route_layer(from_fn(cache_control))
+        .route_layer(from_fn_with_state(Arc::clone(services), run_once))
+        .route_layer(from_fn_with_state(rule, authorize))
 }
 
 fn panicked(reason: Box<dyn Any + Send>) -> Response {

@@ -1,9 +1,9 @@
-//! The HTTP API: the router that runs behind API Gateway, on a port of its own and with a bearer token.
+//! The HTTP API: the router that runs behind API Gateway, on a port of its own and with bearer tokens.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use antumbra_http_api::{AuthMode, Config, NAME, RegistrationFiles, Token, build};
+use antumbra_http_api::{AuthMode, Config, NAME, RegistrationFiles, TokenGrants, build};
 use antumbra_lambda_kit::functions::spec;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ pub(super) type InForce = Arc<RwLock<Arc<[(String, String)]>>>;
 pub(super) async fn start(
     services: &LocalServices,
     port: u16,
-    token: &str,
+    tokens: Vec<TokenGrants>,
     registrations: InForce,
 ) -> Result<(SocketAddr, Running), StackError> {
     let (listener, address) = bind("HTTP", port).await?;
@@ -34,7 +34,7 @@ pub(super) async fn start(
     let sdk = services.sdk_of(NAME);
     let clock = Arc::new(services.clock.clone());
     let config = Config {
-        auth: AuthMode::Token(Token::new(token)),
+        auth: AuthMode::Tokens(tokens),
         registrations: RegistrationFiles::new(move || {
             let files = registrations.read().unwrap_or_else(PoisonError::into_inner);
             Ok(Arc::clone(&files))

@@ -43,15 +43,17 @@ const QUEUES: [(&str, &str); 10] = [
     ),
 ];
 
-/// Other variables that the stack sets: names and endpoints, the registrations, the token of the HTTP API, and the filters of
-/// the streams, of which it has none.
-const OWN: [&str; 7] = [
+/// Other variables that the stack sets: names and endpoints, the registrations, the tokens of the HTTP API instead of those of
+/// API Gateway, and the filters of the streams, of which it has none.
+const OWN: [&str; 9] = [
     "TABLE",
     "MESSAGES_TABLE",
     "AWS_ENDPOINT_URL",
     "IOT_ENDPOINT",
     "REGISTRATIONS",
     "AUTH",
+    "GRANTS_CLAIM",
+    "IAM_GRANTS",
     "STREAM_KINDS",
 ];
 

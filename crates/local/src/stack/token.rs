@@ -49,7 +49,7 @@ pub(super) fn token(
 }
 
 /// 244 random bits.
-fn generate() -> String {
+pub(super) fn generate() -> String {
     let [first, second] = [Uuid::new_v4(), Uuid::new_v4()];
     format!("{}{}", first.simple(), second.simple())
 }

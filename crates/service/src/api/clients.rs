@@ -13,7 +13,7 @@ use crate::text::InvalidText;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(ToSchema))]
 pub struct NewClient {
-    /// Client id: letters, digits, `-` and `_`. Generated if absent.
+    /// Client id: letters, digits, `-`, `_` and `:`. Generated if absent.
     pub id: Option<String>,
     /// Display name.
     pub name: String,
@@ -69,8 +69,9 @@ pub struct Client {
     pub id: String,
     /// Display name.
     pub name: String,
-    /// URL that deliveries are POSTed to.
-    pub url: String,
+    /// URL that deliveries are POSTed to; absent for callers without a grant `clients:admin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Delivery mode.
     pub mode: Mode,
     /// Deliveries are sent while this is true, and held while it is false.
@@ -106,7 +107,7 @@ impl From<clients::Client> for Client {
         Client {
             id: client.id.to_string(),
             name: client.name,
-            url: client.url,
+            url: Some(client.url),
             mode: client.mode,
             enabled: reason.is_none(),
             disabled_reason: reason,

@@ -6,10 +6,10 @@ const CHARACTERS: usize = 64;
 const RANDOM_BYTES: usize = 12;
 
 checked_text! {
-    /// A client's id: 1 to 64 letters, digits, `-` and `_`. No full stop and no colon: delivery ids start with
-    /// it, and signed content separates its parts with full stops.
+    /// A client's id: 1 to 64 letters, digits, `-`, `_` and `:`. No full stop: delivery ids start with it, and signed
+    /// content separates its parts with full stops. With colons, a grant covers all clients of a tenant.
     pub struct ClientId checked by |text| check_text("client id", text, CHARACTERS, |c| {
-        c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
+        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')
     });
 }
 
@@ -26,11 +26,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_64_letters_digits_hyphens_and_underscores() {
-        for valid in ["a", "A-1_b", &"x".repeat(64)] {
+    fn ids_have_64_letters_digits_hyphens_underscores_and_colons() {
+        for valid in ["a", "A-1_b", "tenant:a", &"x".repeat(64)] {
             assert_eq!(ClientId::new(valid).unwrap().as_str(), valid);
         }
-        for invalid in ["", "a b", "a.b", "a:b", "a#b", "å", &"x".repeat(65)] {
+        for invalid in ["", "a b", "a.b", "a/b", "a#b", "å", &"x".repeat(65)] {
             assert!(ClientId::new(invalid).is_err(), "{invalid}");
         }
         let (one, other) = (ClientId::random(), ClientId::random());

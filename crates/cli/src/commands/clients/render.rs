@@ -41,7 +41,7 @@ fn facts(client: &api::Client) -> String {
     table(&[
         row("id", styled(STRONG, &client.id)),
         row("name", client.name.clone()),
-        row("url", client.url.clone()),
+        row("url", client.url.clone().unwrap_or_default()),
         row("mode", client.mode.to_string()),
         row("state", state),
         row("circuit", circuit(client)),

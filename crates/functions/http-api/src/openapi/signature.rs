@@ -11,6 +11,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::CallerGrants;
 use crate::conditions::{Conditions, IfMatch};
 use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
 use crate::problem::{CONTENT, Problem};
@@ -120,6 +121,10 @@ impl<S> DescribeArgument for State<S> {
 }
 
 impl<T> DescribeArgument for Option<Extension<T>> {
+    fn describe(_: &mut Description) {}
+}
+
+impl DescribeArgument for CallerGrants {
     fn describe(_: &mut Description) {}
 }
 

@@ -15,8 +15,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::sensors::parse_sensor_id;
+use crate::access::CallerGrants;
 use crate::conditions::IfMatch;
-use crate::extract::{FromPath, Paging, Path, PathParameter, Query};
+use crate::extract::{FromPath, Paging, Path, PathParameter, Query, parse_json};
 use crate::idempotency::RequestId;
 use crate::problem::{Code, Problem};
 use crate::respond::{Created, ETag, HoldsSecretOf, Json, Location};
@@ -50,13 +51,18 @@ const CLIENT_ID: PathParameter = PathParameter {
     name: "id",
     description: "Client id.",
     max_length: 64,
-    pattern: Some("^[A-Za-z0-9_-]{1,64}$"),
+    pattern: Some("^[A-Za-z0-9_:-]{1,64}$"),
     example: Some("night-watch"),
 };
 
 /// A response with a secret, which no cache may keep. `HoldsSecretOf` is the outer part, so that its `no-store`
 /// replaces the cache control of an `ETag` inside.
 type SecretResponse<R> = (HoldsSecretOf, R);
+
+/// The id in the body of [`create`]; `None` if the server chooses it.
+pub(crate) fn created_id(body: &[u8]) -> Result<Vec<Option<String>>, Problem> {
+    parse_json(body).map(|new: NewClient| vec![new.id])
+}
 
 pub(crate) async fn create(
     State(api): Api,
@@ -81,19 +87,41 @@ pub(crate) async fn create(
 
 pub(crate) async fn list(
     State(api): Api,
+    grants: CallerGrants,
     Query(paging): Query<Paging>,
 ) -> Result<Json<ClientPage>, Problem> {
     let cursor = paging.cursor();
     let page = api.clients.list(paging.limit()?, cursor.as_ref()).await?;
-    Ok(Json(page.into()))
+    let mut page = ClientPage::from(page);
+    for client in &mut page.clients {
+        hide_url(&grants, client);
+    }
+    Ok(Json(page))
+}
+
+/// Leaves out the webhook URL if the caller may not see it.
+fn hide_url(grants: &CallerGrants, client: &mut Client) {
+    if !grants.show_url(&client.id) {
+        client.url = None;
+    }
+}
+
+fn tagged(
+    grants: &CallerGrants,
+    client: antumbra_service::clients::Client,
+) -> (ETag, Json<Client>) {
+    let tag = ETag::new(client.version);
+    let mut client = Client::from(client);
+    hide_url(grants, &mut client);
+    (tag, Json(client))
 }
 
 pub(crate) async fn get(
     State(api): Api,
+    grants: CallerGrants,
     Path(id): Path<ClientId>,
 ) -> Result<(ETag, Json<Client>), Problem> {
-    let client = api.clients.get(&id).await?;
-    Ok((ETag::new(client.version), Json(client.into())))
+    Ok(tagged(&grants, api.clients.get(&id).await?))
 }
 
 pub(crate) async fn update(
@@ -119,12 +147,12 @@ pub(crate) struct DisableQuery {
 
 pub(crate) async fn disable(
     State(api): Api,
+    grants: CallerGrants,
     Path(id): Path<ClientId>,
     Query(query): Query<DisableQuery>,
 ) -> Result<(ETag, Json<Client>), Problem> {
     let reason = query.reason.as_deref().unwrap_or("disabled by an operator");
-    let client = api.clients.disable(&id, reason).await?;
-    Ok((ETag::new(client.version), Json(client.into())))
+    Ok(tagged(&grants, api.clients.disable(&id, reason).await?))
 }
 
 #[derive(Deserialize, IntoParams)]

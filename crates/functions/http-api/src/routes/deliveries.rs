@@ -19,7 +19,7 @@ impl FromPath for DeliveryId {
         name: "id",
         description: "Delivery id, sent as `webhook-id`.",
         max_length: 128,
-        pattern: Some("^[A-Za-z0-9_-]+$"),
+        pattern: Some("^[A-Za-z0-9_:-]+$"),
         example: Some("night-watch_019c13ffc8000000000011_85944171f73967e8"),
     }];
 

@@ -7,7 +7,7 @@ use antumbra_service::api::{
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::{
     Connection, LocationPrefix, Outcome, RegisteredSensor, SensorId, SensorQuery, SensorType,
-    SignalMessage, Version,
+    SignalMessage, ValueType, Version,
 };
 use antumbra_shadow::Timestamp;
 use axum::Extension;
@@ -15,10 +15,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::NoContent;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::IfMatch;
-use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time};
+use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time, parse_json};
 use crate::idempotency::RequestId;
 use crate::problem::{Code, Problem};
 use crate::respond::{Created, ETag, Either, Json, Location};
@@ -98,6 +99,11 @@ fn tagged(sensor: &RegisteredSensor) -> TaggedSensor {
 fn created(sensor: &RegisteredSensor) -> Created<TaggedSensor> {
     let location = Location::new("/v1/sensors", sensor.sensor.id.as_str());
     Created(location, tagged(sensor))
+}
+
+/// The id in the body of [`register`].
+pub(crate) fn registered_id(body: &[u8]) -> Result<Vec<Option<String>>, Problem> {
+    parse_json(body).map(|new: NewSensor| vec![Some(new.id)])
 }
 
 pub(crate) async fn register(
@@ -321,6 +327,16 @@ pub(crate) async fn save_readings(
     let readings = readings.collect::<Result<Vec<_>, Problem>>()?;
     api.sensors.save(&id, &readings).await?;
     Ok(NoContent)
+}
+
+/// The ids in the body of [`record_signals`]. Signals that the handler rejects have none.
+pub(crate) fn signalled_ids(body: &[u8]) -> Result<Vec<Option<String>>, Problem> {
+    let NewSignals { signals } = parse_json(body)?;
+    let id = |signal: &RawValue| match SignalMessage::parse(signal.get(), ValueType::Scalar) {
+        Ok(SignalMessage::Signal(payload)) => Some(Some(payload.sensor_id.to_string())),
+        Ok(SignalMessage::Marker) | Err(_) => None,
+    };
+    Ok(signals.iter().filter_map(|signal| id(signal)).collect())
 }
 
 /// Records signals, in the given order. One that fails does not affect the others.

@@ -29,7 +29,7 @@ use tag::ShadowTag;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::conditions::{Conditions, IfMatch};
-use crate::extract::{FromPath, Path, PathParameter, Query, RawBody, limit};
+use crate::extract::{FromPath, Path, PathParameter, Query, RawBody, limit, parse_json};
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
 use crate::services::Api;
@@ -189,6 +189,12 @@ pub(crate) struct Report {
     client_token: Option<String>,
     /// Time zone of the device.
     tz: Option<String>,
+}
+
+/// The ids in the body of [`report_many`].
+pub(crate) fn reported_ids(body: &[u8]) -> Result<Vec<Option<String>>, Problem> {
+    let Reports { reports } = parse_json(body)?;
+    Ok(reports.into_iter().map(|report| Some(report.id)).collect())
 }
 
 impl Report {

@@ -1,6 +1,7 @@
 //! The API over HTTP, against an embedded DynamoDB.
 #![allow(clippy::unwrap_used)]
 
+mod access;
 mod auth;
 mod clients;
 mod deliveries;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use antumbra_dynamodb::{MAIN, MESSAGES};
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{Environment, Lambda, assert_rejects, unreachable_url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-http-api");
 
@@ -62,6 +62,87 @@ async fn gateway_events_get_the_exact_response() {
     }
 }
 
+/// The status of a request for a shadow that does not exist, with this authorizer.
+fn status(function: &Lambda, id: &str, authorizer: Value) -> u64 {
+    let case = cases().into_iter().nth(3).unwrap();
+    let case: Value = serde_json::from_slice(&std::fs::read(case).unwrap()).unwrap();
+    let mut event = case["event"].clone();
+    event["rawPath"] = format!("/v1/shadows/{id}").into();
+    event["requestContext"]["http"]["path"] = event["rawPath"].clone();
+    event["requestContext"]["authorizer"] = authorizer;
+    let response = function.invoke(&event.to_string()).unwrap();
+    let response: Value = serde_json::from_str(&response).unwrap();
+    response["statusCode"].as_u64().unwrap()
+}
+
+fn jwt(claims: Value) -> Value {
+    json!({"jwt": {"claims": claims, "scopes": null}})
+}
+
+fn iam(arn: &str) -> Value {
+    json!({"iam": {"userArn": arn, "accountId": "111122223333"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_of_tokens_are_those_of_their_claim() {
+    let main = TestTable::create(MAIN).await;
+    let messages = main.another(MESSAGES).await;
+    let mut environment = environment(&main.endpoint.url(), &main.name, &messages);
+    let function = Lambda::start(BINARY, &environment);
+    let scope = |scope: &str| jwt(json!({"sub": "x", "exp": "4000000000", "scope": scope}));
+    for (authorizer, expected) in [
+        (scope("antumbra/shadows:read"), 404),
+        (scope("openid antumbra/shadows:read:a# email"), 404),
+        (scope("[antumbra/sensors:read antumbra/shadows:read]"), 404),
+        (scope("antumbra/shadow:read antumbra/*:read"), 404),
+        (scope("antumbra/*"), 404),
+        (scope(""), 403),
+        (scope("shadows:read"), 403),
+        (scope("antumbra/sensors:admin"), 403),
+        (scope("antumbra/shadows:read:a"), 403),
+        (scope("antumbra/shadows:read:a#10"), 403),
+        (scope("antumbra/shadows:read:%61%2523"), 403),
+        (scope("antumbra/shadows:read:a%"), 403),
+        (scope("antumbra/shadows:read:"), 403),
+        (scope("antumbra/shadows:read:a#\u{0}"), 403),
+        (scope("antumbra/shadows:read,antumbra/*"), 403),
+        (jwt(json!({"sub": "x"})), 403),
+        // Claims of other names grant nothing.
+        (jwt(json!({"sub": "x", "scp": "antumbra/*", "custom:scope": "antumbra/*", "Scope": "antumbra/*"})), 403),
+        (jwt(json!({"sub": "x", "exp": "1", "scope": "antumbra/*"})), 401),
+        (jwt(json!({})), 401),
+        (json!({}), 401),
+        // Without a file, IAM callers may do what API Gateway lets them do.
+        (iam("arn:aws:sts::111122223333:assumed-role/any/one"), 404),
+        (iam(""), 401),
+    ] {
+        let found = status(&function, "a#1", authorizer.clone());
+        assert_eq!(found, expected, "{authorizer}");
+    }
+
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("iam-grants.json");
+    let grants = r#"{"arn:aws:iam::111122223333:role/fleet/tenant-a": ["shadows:read:a#"]}"#;
+    std::fs::write(&file, grants).unwrap();
+    environment.push(("IAM_GRANTS", file.display().to_string()));
+    environment.push(("GRANTS_CLAIM", "permissions".to_owned()));
+    let function = Lambda::start(BINARY, &environment);
+    for (authorizer, id, expected) in [
+        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"), "a#1", 404),
+        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/y"), "a#1", 404),
+        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"), "b#1", 403),
+        (iam("arn:aws:sts::111122223333:assumed-role/other/tenant-a"), "a#1", 403),
+        (iam("arn:aws:sts::444455556666:assumed-role/tenant-a/x"), "a#1", 403),
+        (iam("arn:aws:iam::111122223333:user/tenant-a"), "a#1", 403),
+        (iam("arn:aws:iam::111122223333:root"), "a#1", 403),
+        (jwt(json!({"sub": "x", "permissions": "[antumbra/shadows:read:a#]"})), "a#1", 404),
+        (jwt(json!({"sub": "x", "scope": "antumbra/*"})), "a#1", 403),
+    ] {
+        let found = status(&function, id, authorizer.clone());
+        assert_eq!(found, expected, "{authorizer} {id}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_environment_is_rejected() {
     let table = TestTable::create(MAIN).await;
@@ -70,6 +151,7 @@ async fn an_invalid_environment_is_rejected() {
         ("TABLE", None),
         ("MESSAGES_TABLE", None),
         ("AUTH", Some("perhaps")),
+        ("IAM_GRANTS", Some("/there/is/no/such/file.json")),
         ("WEBHOOK_ALLOW", Some("http://")),
         ("SHARDS", Some("many")),
         ("TIMESTAMP_FIELDS", Some("timestamp,,ts")),

@@ -8,10 +8,12 @@ use antumbra_dynamodb::{
     DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
 };
 use antumbra_http_api::{
-    AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, router,
+    AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, TokenGrants,
+    router,
 };
 use antumbra_notify::redrive::Resender;
 use antumbra_publish::webhook::Guard;
+use antumbra_service::access::Grants;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::deliveries::{Deliveries, Queues};
@@ -32,6 +34,11 @@ use tokio::net::TcpStream;
 
 pub(crate) const TOKEN: &str = "let-me-in";
 
+/// The token of a list of grants.
+pub(crate) fn token_of(grants: &str) -> String {
+    format!("grants,{}", grants.replace(' ', ","))
+}
+
 /// The API and its stores.
 pub(crate) struct TestApi {
     pub(crate) address: SocketAddr,
@@ -50,6 +57,21 @@ pub(crate) struct TestApi {
 
 impl TestApi {
     pub(crate) async fn start() -> TestApi {
+        TestApi::start_with(&[]).await
+    }
+
+    /// Starts with a token for each list of grants, separated by spaces, beside [`TOKEN`]; see [`token_of`].
+    pub(crate) async fn start_with(lists: &[&str]) -> TestApi {
+        let granted = |list: &str| TokenGrants {
+            token: Token::new(&token_of(list)),
+            grants: list.split_whitespace().map(|one| one.parse().unwrap()).collect(),
+        };
+        let all = TokenGrants {
+            token: Token::new(TOKEN),
+            grants: Grants::all(),
+        };
+        let tokens = lists.iter().map(|list| granted(list));
+        let tokens = std::iter::once(all).chain(tokens).collect();
         let main = TestTable::create(MAIN).await;
         let messages = main.another(MESSAGES).await;
         let (client, table) = (main.client, main.name);
@@ -111,7 +133,7 @@ impl TestApi {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = router(services, AuthMode::Token(Token::new(TOKEN)));
+        let router = router(services, AuthMode::Tokens(tokens));
         let served = router.clone();
         tokio::spawn(async move { axum::serve(listener, served).await });
         TestApi {
@@ -143,6 +165,12 @@ impl TestApi {
     pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let request = self.anonymous(method, path);
         request.header("authorization", &format!("Bearer {TOKEN}"))
+    }
+
+    /// Starts a request with the token of a list of grants.
+    pub(crate) fn request_as(&self, grants: &str, method: &str, path: &str) -> RequestBuilder {
+        let request = self.anonymous(method, path);
+        request.header("authorization", &format!("Bearer {}", token_of(grants)))
     }
 
     /// Starts a request without credentials.
