@@ -16,6 +16,7 @@ mod write;
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 
+use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::adapter::{check_delete, check_write};
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
@@ -195,9 +196,10 @@ impl ShadowStore for DynamoDbShadows {
     async fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
-        self.list_fleet(prefix, limit, cursor).await
+        self.list_fleet(prefix, within, limit, cursor).await
     }
 }

@@ -3,6 +3,7 @@
 //! Expressions name attributes by placeholders: `#version` stands for the attribute `version`, as many
 //! names are reserved words. The placeholders of a call are derived from its expressions.
 
+mod ordered;
 mod query;
 mod read;
 mod write;
@@ -15,6 +16,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
+pub(crate) use ordered::{KeySpan, OrderedListing, outside};
 pub(crate) use query::Query;
 pub(crate) use read::{BatchRead, Found, SnapshotError};
 pub(crate) use write::{Outcome, Refusal, Write};

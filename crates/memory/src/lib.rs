@@ -10,6 +10,7 @@ mod list;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::adapter::{check_delete, check_list, check_prefix, check_write};
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, NewDocument, Page, Read,
@@ -138,11 +139,12 @@ impl ShadowStore for MemoryShadows {
     async fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
         check_prefix(prefix, limit)?;
-        list::by_prefix(&self.contents().slots, prefix, limit, cursor)
+        list::by_prefix(&self.contents().slots, prefix, within, limit, cursor)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use antumbra_service::access::IdRanges;
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
     Cursor, DocumentSummary, Layout, ListQuery, Page, ShadowId, State, StoreError,
@@ -57,18 +58,22 @@ pub(crate) fn page(
     Ok(Page { rows, next })
 }
 
-/// The shadows whose id starts with a text, in the order of id and name.
+/// The shadows whose id starts with a text and is one of `within`, in the order of id and name.
 pub(crate) fn by_prefix(
     slots: &Slots,
     prefix: &str,
+    within: &IdRanges,
     limit: usize,
     cursor: Option<&Cursor>,
 ) -> Result<Page<ShadowId>, StoreError> {
+    let ids = within.below(prefix);
     let after = cursor.map(|cursor| {
         let parts = open_cursor(cursor)?;
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let last = match parts[..] {
-            [STORE, "fleet", of, id, name] if of == prefix => ShadowId::named(id, name).ok(),
+            [STORE, "fleet", of, id, name] if of == prefix && ids.contains(id) => {
+                ShadowId::named(id, name).ok()
+            }
             _ => None,
         };
         last.ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))
@@ -79,7 +84,7 @@ pub(crate) fn by_prefix(
         .filter(|(_, slot)| matches!(slot, Slot::Stored(_)));
     let shadows = stored.map(|((shadow, _), _)| shadow);
     let mut rows: Vec<ShadowId> = shadows
-        .filter(|shadow| shadow.id().starts_with(prefix))
+        .filter(|shadow| ids.contains(shadow.id()))
         .filter(|shadow| after.as_ref().is_none_or(|after| *shadow > after))
         .cloned()
         .collect();

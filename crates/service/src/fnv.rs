@@ -6,3 +6,9 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
+
+/// The shard of an id.
+pub(crate) fn shard(id: &str, shards: u32) -> u32 {
+    // The remainder of a u32 fits one.
+    (fnv1a(id.as_bytes()) % u64::from(shards.max(1))) as u32
+}

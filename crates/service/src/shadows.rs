@@ -19,6 +19,7 @@ use antumbra_shadow::{Document, DocumentError, Model, Timestamp, delta};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
+use crate::access::IdRanges;
 use crate::backoff;
 use crate::clock::{Clock, SystemClock};
 use crate::paging::page_limit;
@@ -442,7 +443,18 @@ impl<P: ShadowStore> Shadows<P> {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, ShadowError> {
-        let page = self.store.list_by_prefix(prefix, limit, cursor).await;
+        self.list_within(&IdRanges::all(), prefix, limit, cursor).await
+    }
+
+    /// The same, of some ids only.
+    pub async fn list_within(
+        &self,
+        within: &IdRanges,
+        prefix: &str,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, ShadowError> {
+        let page = self.store.list_by_prefix(prefix, within, limit, cursor).await;
         page.map_err(ShadowError::store)
     }
 }

@@ -83,6 +83,7 @@ macro_rules! shadow_contract {
             a_cursor_is_valid_only_for_its_own_listing,
             an_invalid_limit_or_cursor_is_rejected,
             shadows_are_listed_by_prefix_in_order,
+            shadows_are_listed_within_prefixes,
             deleted_shadows_are_not_listed_by_prefix,
             shadows_of_any_name_are_listed_by_prefix,
             a_cursor_of_a_prefix_is_valid_only_for_it,

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowId,
     ShadowStore, Snapshot, StoreError, Write, Written,
@@ -116,12 +117,13 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
     async fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
         call(
             self.fate(),
-            self.inner.list_by_prefix(prefix, limit, cursor),
+            self.inner.list_by_prefix(prefix, within, limit, cursor),
         )
         .await
     }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use antumbra_service::access::IdRanges;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
     Cursor, Delete, DocumentSet, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency,
@@ -62,10 +63,11 @@ impl<P: ShadowStore> ShadowStore for Interleaved<P> {
     async fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
-        self.inner.list_by_prefix(prefix, limit, cursor).await
+        self.inner.list_by_prefix(prefix, within, limit, cursor).await
     }
 }
 

@@ -12,6 +12,7 @@ use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
 use antumbra_local::progress::Progress;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::{Allow, Guard};
+use antumbra_service::access::IdRanges;
 use antumbra_service::api::{CreatedClient, EnabledClient, QueuedDelivery, RotatedSecret};
 use antumbra_service::clients::{ClientId, ClientPatch, Clients, KEEP_PREVIOUS, Mode, NewClient};
 use antumbra_service::clock::SystemClock;
@@ -251,7 +252,7 @@ async fn execute(
         C::Show { id } => Ok(render::client(clients.get(&id).await?, json)),
         C::List(paging) => {
             let page = clients
-                .list(paging.limit(), paging.cursor().as_ref())
+                .list(&IdRanges::all(), paging.limit(), paging.cursor().as_ref())
                 .await?;
             Ok(render::clients(page, json))
         }

@@ -238,7 +238,7 @@ fn start_logging(verbose: u8, level: Option<&str>) {
             "error,antumbra_notify=warn,antumbra_local=warn,antumbra_http_api=warn,dynoxide=off"
         }
         (1, _) => {
-            "warn,antumbra_notify=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
+            "warn,audit=info,antumbra_notify=debug,antumbra_local=debug,antumbra_http_api=debug,antumbra_message_requests=debug,dynoxide=error"
         }
         _ => "debug",
     };

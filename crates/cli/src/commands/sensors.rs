@@ -7,6 +7,7 @@ mod signal;
 use antumbra_lambda_kit::FUNCTIONS;
 use antumbra_lambda_kit::functions::EventSource;
 use antumbra_local::progress::Progress;
+use antumbra_service::access::IdRanges;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
@@ -313,6 +314,7 @@ impl Filter {
         Ok(SensorQuery {
             place,
             id_prefix: self.prefix,
+            within: IdRanges::all(),
             sensor_type: self.sensor_type.map(SensorType::new).transpose()?,
             connection: self.connection.map(|connection| match connection {
                 ConnectionArgument::Never => Connection::Never,

@@ -55,7 +55,7 @@ impl ClientItem {
             version: client.version.0,
             created: TextTime(client.created),
             updated: TextTime(client.updated),
-            list_key: index_keys::CLIENTS.to_owned(),
+            list_key: index_keys::clients(client.id.shard(index_keys::LIST_SHARDS)),
             list_sort: client.id.to_string(),
         }
     }

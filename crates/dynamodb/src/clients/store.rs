@@ -1,3 +1,4 @@
+use antumbra_service::access::IdRanges;
 use antumbra_service::clients::{
     Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, RequestKey, Rotation,
     Secret, Secrets,
@@ -5,7 +6,7 @@ use antumbra_service::clients::{
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
-use antumbra_wire::items::index_keys::CLIENTS;
+use antumbra_wire::items::index_keys::{self, LIST_SHARDS};
 
 use super::DynamoDbClients;
 use super::item::{
@@ -13,7 +14,7 @@ use super::item::{
     secrets_key,
 };
 use crate::deliveries::item::release_key;
-use crate::table::{BatchRead, Item, Outcome, Query, Write};
+use crate::table::{BatchRead, Item, OrderedListing, Outcome, Write};
 use crate::tables::LISTED;
 use crate::value::{epoch_milliseconds, number, text, time};
 
@@ -55,14 +56,27 @@ impl ClientStore for DynamoDbClients {
 
     async fn list(
         &self,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Client>, ClientError> {
-        let query = Query::new("#listKey = :clients")
-            .index(LISTED)
-            .value(":clients", text(CLIENTS));
-        let page = self.table.page(&["clients"], query, limit, cursor).await?;
-        Ok(page.try_map(decode_client)?)
+        let listing = OrderedListing {
+            name: &["clients"],
+            index: LISTED,
+            shards: (0..LIST_SHARDS).map(index_keys::clients).collect(),
+            shard_of: &|id| {
+                let id = ClientId::new(id);
+                id.map_or(0, |id| id.shard(LIST_SHARDS) as usize)
+            },
+            ids: within.clone(),
+            limit,
+        };
+        let decode = async |items: Vec<(String, Item)>| {
+            let items = items.into_iter();
+            let decode = |(id, item)| Ok((id, decode_client(item)?));
+            items.map(decode).collect()
+        };
+        Ok(self.table.ordered_page(&listing, cursor, decode).await?)
     }
 
     async fn update(

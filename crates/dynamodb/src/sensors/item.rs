@@ -64,7 +64,7 @@ pub(super) fn of_sensor(table: &Table, registered: &RegisteredSensor) -> Result<
         room: at.map(|at| at.room.to_string()),
         city_key: at.map(|at| keys::city(&at.city)),
         location_key: at.map(|at| keys::location(at, &sensor.id)),
-        list_key: index_keys::SENSORS.to_owned(),
+        list_key: index_keys::sensors(sensor.id.shard(index_keys::LIST_SHARDS)),
         list_sort: sensor.id.to_string(),
         address: sensor.address.as_str().to_owned(),
         r#type: sensor.sensor_type.to_string(),

@@ -5,15 +5,15 @@
 
 use antumbra_service::paging::page_limit;
 use antumbra_service::sensors::{
-    Connection, Cursor, Page, RegisteredSensor, SensorError, SensorQuery, SensorType,
-    SensorWithState,
+    Connection, Cursor, LocationPrefix, Page, RegisteredSensor, SensorError, SensorId, SensorQuery,
+    SensorType, SensorWithState, StoreError,
 };
-use antumbra_wire::items::index_keys;
+use antumbra_wire::items::index_keys::{self, LIST_SHARDS};
 
 use super::DynamoDbSensors;
 use super::item;
 use super::keys;
-use crate::table::{BatchRead, Item, Query};
+use crate::table::{BatchRead, Item, OrderedListing, Query};
 use crate::tables::{BY_LOCATION, LISTED};
 use crate::value::text;
 
@@ -32,14 +32,49 @@ impl DynamoDbSensors {
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
         page_limit(limit)?;
-        let (mut query, place) = query(list);
-        let listing: [&str; 5] = [
-            "sensors",
-            &place,
-            &list.id_prefix,
-            list.sensor_type.as_ref().map_or("", SensorType::as_str),
-            list.connection.map_or("", Connection::as_str),
-        ];
+        match &list.place {
+            Some(place) => self.list_place(list, place, limit, cursor).await,
+            None => self.list_ids(list, limit, cursor).await,
+        }
+    }
+
+    /// Sensors by id.
+    async fn list_ids(
+        &self,
+        list: &SensorQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
+        let listing = OrderedListing {
+            name: &listing(list, ""),
+            index: LISTED,
+            shards: (0..LIST_SHARDS).map(index_keys::sensors).collect(),
+            shard_of: &|id| {
+                let id = SensorId::new(id);
+                id.map_or(0, |id| id.shard(LIST_SHARDS) as usize)
+            },
+            ids: list.within.below(&list.id_prefix),
+            limit,
+        };
+        let select = async |items: Vec<(String, Item)>| {
+            let items = items.into_iter().map(|(_, item)| item).collect();
+            let rows = self.with_states(items).await?.into_iter();
+            let rows = rows.filter(|(_, row)| list.selects(&row.sensor, row.state.as_ref()));
+            Ok(rows.map(|(_, row)| (row.sensor.id.to_string(), row)).collect())
+        };
+        Ok(self.table.ordered_page(&listing, cursor, select).await?)
+    }
+
+    /// Sensors of a place.
+    async fn list_place(
+        &self,
+        list: &SensorQuery,
+        place: &LocationPrefix,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<SensorWithState>, SensorError> {
+        let (mut query, place) = query(place);
+        let listing = listing(list, &place);
         let index = query.index;
         query.start = self.table.open_cursor(&listing, index, cursor)?;
         let mut rows = Vec::new();
@@ -73,7 +108,7 @@ impl DynamoDbSensors {
     async fn with_states(
         &self,
         items: Vec<Item>,
-    ) -> Result<Vec<(Item, SensorWithState)>, SensorError> {
+    ) -> Result<Vec<(Item, SensorWithState)>, StoreError> {
         let mut sensors: Vec<(Item, RegisteredSensor)> = Vec::with_capacity(items.len());
         for item in items {
             // One foreign item must not fail the page.
@@ -100,20 +135,19 @@ impl DynamoDbSensors {
     }
 }
 
-/// The query of a listing, and its place as part of the cursor.
-fn query(list: &SensorQuery) -> (Query, String) {
-    let Some(place) = &list.place else {
-        let query = match list.id_prefix.as_str() {
-            "" => Query::new("#listKey = :sensors"),
-            prefix => Query::new("#listKey = :sensors AND begins_with(#listSort, :prefix)")
-                .value(":prefix", text(prefix)),
-        };
-        let query = Query {
-            index: Some(LISTED),
-            ..query.value(":sensors", text(index_keys::SENSORS))
-        };
-        return (query, String::new());
-    };
+/// The texts that identify a listing in its cursors.
+fn listing<'a>(list: &'a SensorQuery, place: &'a str) -> [&'a str; 5] {
+    [
+        "sensors",
+        place,
+        &list.id_prefix,
+        list.sensor_type.as_ref().map_or("", SensorType::as_str),
+        list.connection.map_or("", Connection::as_str),
+    ]
+}
+
+/// The query of a place, and the place as part of the cursor.
+fn query(place: &LocationPrefix) -> (Query, String) {
     let (city, below) = (keys::city(place.city()), keys::locations_in(place));
     let query = Query {
         index: Some(BY_LOCATION),

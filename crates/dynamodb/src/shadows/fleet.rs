@@ -1,61 +1,52 @@
-//! Listings by id, from the index `Fleet`: one query per shard, merged by key.
+//! Listings by id, from the index `Fleet`.
 //!
 //! A document has the key of its shadow, so both documents are next to each other in one shard. Two shadows have the
 //! same key only if they were named for it; a cursor names the last shadow and not only its key, so that they are all
 //! listed.
 
+use antumbra_service::access::{IdRange, IdRanges};
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
 use antumbra_service::shadows::adapter::check_prefix;
-use antumbra_service::shadows::id::{FLEET_SHARDS, fleet_prefix};
+use antumbra_service::shadows::id::{FLEET_SHARDS, fleet_of_device, fleet_prefix};
 use antumbra_service::shadows::{Layout, ShadowId, StoreError};
 use antumbra_wire::items::ShadowItem;
-use antumbra_wire::items::attributes::FLEET_KEY;
 use antumbra_wire::items::index_keys::fleet_shard;
-use futures_util::future::try_join_all;
 
 use super::{DynamoDbShadows, keys};
-use crate::table::Query;
+use crate::table::{Item, KeySpan, outside};
 use crate::tables::FLEET;
-use crate::value::{read_text, text};
 
 const PROJECTION: &str = "#PK, #SK, #fleetKey";
-/// Items that a call for a shard examines beside its share of the page.
-const SPARE_ITEMS: usize = 16;
 
 /// A shadow by its place in the index.
 type Entry = (String, ShadowId);
-
-/// The entries that were read of a shard.
-struct Shard {
-    entries: Vec<Entry>,
-    /// Key up to which all entries were read; `None` if all of the shard were.
-    read_up_to: Option<String>,
-}
 
 impl DynamoDbShadows {
     pub(super) async fn list_fleet(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
         check_prefix(prefix, limit)?;
         let after = cursor.map(|cursor| self.open_fleet_cursor(prefix, cursor));
-        let after = after.transpose()?;
-        let shards =
-            (0..FLEET_SHARDS).map(|shard| self.read_shard(shard, prefix, limit, after.as_ref()));
-        let shards = try_join_all(shards).await?;
-        // Beyond the shard that was read least far, entries of it may be missing.
-        let read_up_to = shards.iter().filter_map(|shard| shard.read_up_to.as_ref());
-        let read_up_to = read_up_to.min().cloned();
-        let mut entries: Vec<Entry> = shards
-            .into_iter()
-            .flat_map(|shard| shard.entries)
-            .filter(|(key, _)| read_up_to.as_ref().is_none_or(|most| key <= most))
-            .collect();
-        entries.sort_unstable();
-        entries.dedup();
-        let more = read_up_to.is_some() || entries.len() > limit;
+        let mut after = after.transpose()?;
+        let ids = within.below(prefix);
+        let ranges: Vec<&IdRange> = ids.iter().collect();
+        let first = after.as_ref().map_or(Some(0), |(_, last)| {
+            let mut ranges = ranges.iter();
+            ranges.position(|range| range.contains(last.id()))
+        });
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut more = false;
+        for (at, range) in ranges.iter().enumerate().skip(first.ok_or_else(outside)?) {
+            more = self.read_range(range, limit, &mut after, &mut entries).await?;
+            if entries.len() >= limit {
+                more |= entries.len() > limit || at + 1 < ranges.len();
+                break;
+            }
+        }
         entries.truncate(limit);
         let next = entries.last().filter(|_| more);
         Ok(Page {
@@ -64,74 +55,64 @@ impl DynamoDbShadows {
         })
     }
 
-    /// Reads a shard from the first entry of the page on: about as many as the shard has among them, at least one key.
-    async fn read_shard(
+    /// Reads entries of a range after an entry, until there are at least `limit`. Returns whether there may be more.
+    async fn read_range(
         &self,
-        shard: u32,
-        prefix: &str,
+        range: &IdRange,
         limit: usize,
-        after: Option<&Entry>,
-    ) -> Result<Shard, StoreError> {
-        let start = fleet_prefix(prefix);
-        let from = after.map_or(start, |(key, _)| key.as_str());
-        // An empty text is not a key.
-        let condition = match from {
-            "" => "#fleetShard = :shard",
-            _ => "#fleetShard = :shard AND #fleetKey >= :from",
+        after: &mut Option<Entry>,
+        entries: &mut Vec<Entry>,
+    ) -> Result<bool, StoreError> {
+        let (start, shards) = match range {
+            IdRange::StartsWith(start) => {
+                let shards = (0..FLEET_SHARDS).map(fleet_shard).collect();
+                (fleet_prefix(start).to_owned(), shards)
+            }
+            IdRange::Is(id) => {
+                let (start, shard) = fleet_of_device(id);
+                (start, vec![shard])
+            }
         };
-        let mut query = Query {
-            index: Some(FLEET),
-            projection: Some(PROJECTION.to_owned()),
-            limit: Some(2 * limit.div_ceil(FLEET_SHARDS as usize) + SPARE_ITEMS),
-            ..Query::new(condition).value(":shard", text(fleet_shard(shard)))
-        };
-        if !from.is_empty() {
-            query = query.value(":from", text(from));
+        let mut span = KeySpan::starting_with(&start);
+        if let Some((key, last)) = after.as_ref()
+            && range.contains(last.id())
+        {
+            span.from.clone_from(key);
         }
-        let mut entries: Vec<Entry> = Vec::new();
         loop {
-            let found = self.table.query(query.clone()).await?;
-            for item in &found.items {
-                let key = read_text(item, FLEET_KEY)?;
-                if !key.starts_with(start) {
-                    return Ok(Shard {
-                        entries,
-                        read_up_to: None,
-                    });
-                }
-                let Some((shadow, kind)) = self.table.key(item).and_then(|key| keys::shadow(&key))
-                else {
-                    continue;
-                };
-                let entry = (key.to_owned(), shadow);
-                let is_next = after.is_none_or(|after| entry > *after);
+            // Each shadow has up to two items.
+            let count = 2 * limit.saturating_sub(entries.len());
+            let index = self.table.query_merged(FLEET, Some(PROJECTION), &shards, &span, count);
+            let read = index.await?;
+            let found = read.items.into_iter();
+            let mut found: Vec<Entry> = found
+                .filter_map(|(key, item)| self.entry(key, &item))
                 // The key of a long id does not hold all of it.
-                if is_next && self.holds(kind) && entry.1.id().starts_with(prefix) {
-                    entries.push(entry);
-                }
+                .filter(|entry| range.contains(entry.1.id()))
+                .filter(|entry| after.as_ref().is_none_or(|after| entry > after))
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            if let Some(last) = found.last() {
+                *after = Some(last.clone());
             }
-            query.start = found.last;
-            if query.start.is_none() {
-                return Ok(Shard {
-                    entries,
-                    read_up_to: None,
-                });
+            entries.extend(found);
+            let Some(up_to) = read.read_up_to else {
+                return Ok(false);
+            };
+            if entries.len() >= limit {
+                return Ok(true);
             }
-            // The items of the last key may not have been read all.
-            let last = entries.last().map(|(key, _)| key);
-            let mut keys = entries.iter().rev().map(|(key, _)| key);
-            if let Some(read_up_to) = keys.find(|key| Some(*key) != last).cloned() {
-                return Ok(Shard {
-                    entries,
-                    read_up_to: Some(read_up_to),
-                });
-            }
+            span.from = up_to;
         }
     }
 
-    /// Returns whether items of this kind belong to the layout.
-    fn holds(&self, kind: ShadowItem) -> bool {
-        (kind == ShadowItem::Combined) == (self.config.layout == Layout::Combined)
+    /// The shadow of an item; `None` if it does not belong to the layout.
+    fn entry(&self, key: String, item: &Item) -> Option<Entry> {
+        let (shadow, kind) = keys::shadow(&self.table.key(item)?)?;
+        let is_combined = self.config.layout == Layout::Combined;
+        let belongs = (kind == ShadowItem::Combined) == is_combined;
+        belongs.then_some((key, shadow))
     }
 
     fn fleet_cursor(&self, prefix: &str, last: &ShadowId) -> Cursor {

@@ -1,6 +1,7 @@
 //! Clients and links: versions, separate secrets, links on both sides or on neither.
 
 use antumbra_dynamodb::DynamoDbClients;
+use antumbra_service::access::IdRanges;
 use antumbra_service::clients::{
     Circuit, Client, ClientError, ClientId, ClientPatch, ClientState, ClientStore, Link, LinkStore,
     LinkedClients, Mode, RequestKey, Rotation, Secret,
@@ -479,10 +480,10 @@ async fn listings_are_paged_and_reject_foreign_cursors() {
     for n in 0..7 {
         store.client(&format!("c{n}"), Mode::Every).await;
     }
-    let all = all_pages(3, async |cursor| store.list(3, cursor).await.unwrap()).await;
+    let all = all_pages(3, async |cursor| store.list(&IdRanges::all(), 3, cursor).await.unwrap()).await;
     let ids: Vec<&str> = all.iter().map(|client| client.id.as_str()).collect();
     assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6"]);
-    let page = store.list(3, None).await.unwrap();
+    let page = store.list(&IdRanges::all(), 3, None).await.unwrap();
     let client = ClientId::new("c0").unwrap();
     let mixed = store.of_client(&client, 3, page.next.as_ref()).await;
     assert!(matches!(

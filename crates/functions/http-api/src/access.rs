@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use antumbra_service::access::{Grant, Grants, Resource, Verb};
+use antumbra_service::access::{Grant, Grants, IdRanges, Resource, Verb};
 use antumbra_service::deliveries::DeliveryId;
 use axum::RequestExt;
 use axum::body::Body;
@@ -47,6 +47,8 @@ pub enum Ids {
     Delivery,
     /// The body, from which this function reads them. `None` is an id that the server chooses.
     Body(fn(&[u8]) -> Result<Vec<Option<String>>, Problem>),
+    /// A list: the handler reads what the grants cover, and nothing else.
+    Listed,
     /// No single ids: only a grant without a prefix covers the request.
     All,
 }
@@ -109,6 +111,12 @@ async fn decide(
                 let covering = grants.covering(resource, verb, None);
                 let covering = covering.ok_or_else(|| missing_for_all(resource, verb))?;
                 decision.grants.push(covering.to_string());
+                continue;
+            }
+            Ids::Listed => {
+                let some = grants.some(resource, verb);
+                let some = some.ok_or_else(|| missing(resource, verb, ""))?;
+                decision.grants.push(some.to_string());
                 continue;
             }
             Ids::Path(name) => vec![Some(path_parameter(request, name).await?)],
@@ -200,6 +208,11 @@ fn audit(rule: &Rule, caller: &Caller, decision: &Decision, response: &Response)
 pub(crate) struct CallerGrants(Arc<Grants>);
 
 impl CallerGrants {
+    /// Returns the ids of a resource that the caller may read.
+    pub(crate) fn readable(&self, resource: Resource) -> IdRanges {
+        self.0.ids(resource, Verb::Read)
+    }
+
     /// Returns whether the caller may see the webhook URL of a client.
     pub(crate) fn show_url(&self, client: &str) -> bool {
         let admin = Verb::Admin;

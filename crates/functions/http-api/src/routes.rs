@@ -59,8 +59,9 @@ macro_rules! access {
     };
 }
 
-/// A path parameter, `delivery`, the function that reads ids from the body, or `all`.
+/// A path parameter, `delivery`, the function that reads ids from the body, `listed` or `all`.
 macro_rules! ids {
+    (listed) => { Ids::Listed };
     (all) => { Ids::All };
     (delivery) => { Ids::Delivery };
     (($read:path)) => { Ids::Body($read) };
@@ -99,7 +100,7 @@ routes! {
     get "/health" health::get, open, "get_health", [], "Returns `ok` while the API is up.";
     get "/v1/openapi.json" description::get, [], "get_openapi", [], "Returns this document.";
 
-    get "/v1/shadows" shadows::list, [Shadows Read all], "list_shadows", [], "Lists shadows, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
+    get "/v1/shadows" shadows::list, [Shadows Read listed], "list_shadows", [], "Lists the shadows that the caller may read, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
     get "/v1/shadows/{id}" shadows::get, [Shadows Read "id"], "get_shadow", [404], "Reads the main shadow of a device.";
     get "/v1/shadows/{id}/name/{name}" shadows::get, [Shadows Read "id"], "get_named_shadow", [404], "Reads a named shadow of a device.";
     patch "/v1/shadows/{id}" shadows::merge_both, [Shadows Write "id"], "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
@@ -125,7 +126,7 @@ routes! {
     delete "/v1/messages/{uuid}/{messageId}" messages::delete, [Messages Write "uuid"], "delete_message", [], "Deletes a message. Deleting a message that does not exist succeeds.";
 
     post "/v1/sensors" sensors::register, [Sensors Write (sensors::registered_id)], "register_sensor", [], "Registers a sensor. A sensor that is registered already is refused, also with the same data.";
-    get "/v1/sensors" sensors::list, [Sensors Read all], "list_sensors", [], "Lists all sensors, ordered by id. A sensor registered a moment ago may be missing.";
+    get "/v1/sensors" sensors::list, [Sensors Read listed], "list_sensors", [], "Lists the sensors that the caller may read, ordered by id. A sensor registered a moment ago may be missing.";
     get "/v1/sensors/{id}" sensors::get, [Sensors Read "id"], "get_sensor", [404], "Reads a sensor.";
     put "/v1/sensors/{id}" sensors::put, [Sensors Write "id"], "put_sensor", [404], "Replaces the data of a sensor, or registers it. With `If-Match` it must be registered.";
     patch "/v1/sensors/{id}" sensors::update, [Sensors Write "id"], "update_sensor", [404], "Changes a sensor, except for its location.";
@@ -143,7 +144,7 @@ routes! {
     get "/v1/locations/{city}/{building}/{floor}/{room}/sensors" sensors::in_location, [Sensors Read all], "list_sensors_of_room", [], "Lists the sensors of a room. A sensor registered or moved a moment ago may be missing.";
 
     post "/v1/clients" clients::create, [Clients Admin (clients::created_id)], "create_client", [], "Creates a client. Only this response shows its signing secret.";
-    get "/v1/clients" clients::list, [Clients Read all], "list_clients", [], "Lists all clients, ordered by id. A client created a moment ago may be missing.";
+    get "/v1/clients" clients::list, [Clients Read listed], "list_clients", [], "Lists the clients that the caller may read, ordered by id. A client created a moment ago may be missing.";
     get "/v1/clients/{id}" clients::get, [Clients Read "id"], "get_client", [404], "Reads a client, without its secret.";
     patch "/v1/clients/{id}" clients::update, [Clients Admin "id"], "update_client", [404], "Changes a client. A new URL also applies to deliveries that wait for their next attempt.";
     delete "/v1/clients/{id}" clients::delete, [Clients Write "id"], "delete_client", [404], "Deletes a client. A client with links is deleted only with `cascade`.";

@@ -75,6 +75,13 @@ impl IdRanges {
     }
 }
 
+/// All ids.
+impl Default for IdRanges {
+    fn default() -> IdRanges {
+        IdRanges::all()
+    }
+}
+
 /// The ids that prefixes cover; `None` covers all.
 impl<'a> FromIterator<Option<&'a Prefix>> for IdRanges {
     fn from_iter<I: IntoIterator<Item = Option<&'a Prefix>>>(prefixes: I) -> IdRanges {

@@ -1,5 +1,6 @@
 //! Ids of clients.
 
+use crate::fnv::shard;
 use crate::text::{check_text, checked_text};
 
 const CHARACTERS: usize = 64;
@@ -14,6 +15,11 @@ checked_text! {
 }
 
 impl ClientId {
+    /// Returns the shard of this id; stable everywhere.
+    pub fn shard(&self, shards: u32) -> u32 {
+        shard(&self.0, shards)
+    }
+
     /// Makes an id that no other client has.
     pub fn random() -> ClientId {
         let random = super::secret::random::<RANDOM_BYTES>();

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use super::client::{Client, ClientPatch, ClientState, Link, LinkedClient};
 use super::id::ClientId;
 use super::secret::{RequestKey, Secret, Secrets};
+use crate::access::IdRanges;
 use crate::paging::{Cursor, Page};
 use crate::sensors::SensorId;
 use crate::store::{ErrorClass, SendFuture, StoreError, Version};
@@ -84,9 +85,11 @@ pub trait ClientStore: Send + Sync {
 
     fn get(&self, id: &ClientId) -> impl SendFuture<Result<Client, ClientError>>;
 
-    /// Lists all clients by id, in pages of at most `limit`. A client created a moment ago may be missing.
+    /// Lists the clients whose id is one of `within` by id, in pages of at most `limit`. A client created a moment ago may
+    /// be missing. Entries of other ids are not read.
     fn list(
         &self,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<Client>, ClientError>>;

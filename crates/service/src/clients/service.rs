@@ -10,6 +10,7 @@ use super::client::{
 use super::id::ClientId;
 use super::ports::{ClientError, ClientStore, LinkStore, Rotation, UrlPolicy, UrlRejection};
 use super::secret::{RequestKey, Secret};
+use crate::access::IdRanges;
 use crate::clock::Clock;
 use crate::paging::{Cursor, Page, page_limit};
 use crate::sensors::SensorId;
@@ -84,10 +85,11 @@ where
 
     pub async fn list(
         &self,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<Client>, ClientError> {
-        self.store.list(page_limit(limit)?, cursor).await
+        self.store.list(within, page_limit(limit)?, cursor).await
     }
 
     /// Changes a client, which must have the expected version if one is given.

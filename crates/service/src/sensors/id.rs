@@ -2,7 +2,7 @@
 
 use antumbra_shadow::Timestamp;
 
-use crate::fnv::fnv1a;
+use crate::fnv::shard;
 use crate::text::{InvalidText, check_text, checked_text};
 
 /// Maximum characters of a sensor's id or of a type's name.
@@ -39,8 +39,7 @@ checked_text! {
 impl SensorId {
     /// Returns the shard of this id; stable everywhere.
     pub fn shard(&self, shards: u32) -> u32 {
-        // The remainder of a u32 fits one.
-        (fnv1a(self.0.as_bytes()) % u64::from(shards.max(1))) as u32
+        shard(&self.0, shards)
     }
 }
 

@@ -8,6 +8,7 @@ use super::reading::{OwnedReading, Reading};
 use super::sensor::{RegisteredSensor, Sensor};
 use super::signal::{Recorded, Signal};
 use super::state::{Connection, State};
+use crate::access::IdRanges;
 use crate::paging::{Cursor, InvalidCursor, Page};
 use crate::store::{ErrorClass, SendFuture, StoreError, Version};
 
@@ -54,6 +55,8 @@ pub struct SensorQuery {
     pub place: Option<LocationPrefix>,
     /// Start of their ids.
     pub id_prefix: String,
+    /// Ids that they may have; entries of others are not read.
+    pub within: IdRanges,
     pub sensor_type: Option<SensorType>,
     pub connection: Option<Connection>,
 }
@@ -71,6 +74,7 @@ impl SensorQuery {
         let connection = state.map(|state| state.connection);
         let is_type = |selected: &SensorType| *selected == sensor.sensor_type;
         sensor.id.as_str().starts_with(&self.id_prefix)
+            && self.within.contains(sensor.id.as_str())
             && self.sensor_type.as_ref().is_none_or(is_type)
             && self
                 .connection

@@ -5,7 +5,7 @@ use std::fmt;
 use antumbra_wire::items::index_keys::fleet_shard;
 use antumbra_wire::items::{ItemKind, ShadowItem};
 
-use crate::fnv::fnv1a;
+use crate::fnv::{fnv1a, shard};
 use crate::text::{InvalidText, check_text, checked_text};
 
 /// One of the item kinds of a shadow; the key prefixes of all have the same length.
@@ -34,6 +34,16 @@ const FLEET_SEPARATOR: char = '\u{1}';
 /// Returns the start of the keys in the index of shadows of all ids that start with a text.
 pub fn fleet_prefix(prefix: &str) -> &str {
     &prefix[..prefix.floor_char_boundary(FLEET_PREFIX_BYTES)]
+}
+
+/// Returns the start of the keys in the index of shadows of one device, and its partition.
+pub fn fleet_of_device(id: &str) -> (String, String) {
+    let mut start = fleet_prefix(id).to_owned();
+    // The key of a longer id may end it earlier.
+    if start.len() == id.len() {
+        start.push(FLEET_SEPARATOR);
+    }
+    (start, fleet_shard(shard(id, FLEET_SHARDS)))
 }
 
 /// A shadow's identity: the device's id, and the name of one of its shadows.
@@ -68,8 +78,7 @@ impl ShadowId {
     /// Returns the partition of this shadow in the index of shadows; stable everywhere. All shadows of a device are in
     /// one partition.
     pub fn fleet_shard(&self) -> String {
-        // The remainder of a u32 fits one.
-        fleet_shard((fnv1a(self.id.as_bytes()) % u64::from(FLEET_SHARDS)) as u32)
+        fleet_shard(shard(&self.id, FLEET_SHARDS))
     }
 
     /// Returns the place of this shadow in its partition: id and name; a hash instead of their rest where both are too

@@ -8,6 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 
 use super::id::{ClientToken, ShadowId, Zone};
+use crate::access::IdRanges;
 use crate::paging::{Cursor, Page};
 use crate::store::{SendFuture, StoreError, Version};
 
@@ -371,12 +372,14 @@ pub trait ShadowStore: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<DocumentSummary>, StoreError>>;
 
-    /// Lists the shadows whose id starts with a text, ordered by id and name except for very long ones, at most `limit`
-    /// (1 to 1000) per page. Each shadow that exists during the whole listing appears exactly once. It may lag behind
-    /// by a moment.
+    /// Lists the shadows whose id starts with a text and is one of `within`, ordered by id and name except for very long
+    /// ones, at most `limit` (1 to 1000) per page. Each shadow that exists during the whole listing appears exactly once.
+    /// It may lag behind by a moment. Entries of other ids are not read. A cursor is valid for the same text, and while its
+    /// place is within `within`.
     fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<ShadowId>, StoreError>>;

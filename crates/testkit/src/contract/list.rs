@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use antumbra_service::access::{IdRanges, Prefix};
 use antumbra_service::shadows::{
     ClientToken, Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, ShadowId,
     ShadowStore, State, StoreError, Version, Write,
@@ -250,8 +251,17 @@ pub async fn deleted_documents_are_not_listed<P: ShadowStore>(store: P) {
 
 /// Returns the shadows of all pages, after checking the size of each page.
 async fn fleet<P: ShadowStore>(store: &P, prefix: &str, limit: usize) -> Vec<(String, String)> {
+    fleet_within(store, &IdRanges::all(), prefix, limit).await
+}
+
+async fn fleet_within<P: ShadowStore>(
+    store: &P,
+    within: &IdRanges,
+    prefix: &str,
+    limit: usize,
+) -> Vec<(String, String)> {
     let next = async |cursor: Option<&_>| {
-        let page = store.list_by_prefix(prefix, limit, cursor).await;
+        let page = store.list_by_prefix(prefix, within, limit, cursor).await;
         page.unwrap()
     };
     let names = |shadow: &ShadowId| (shadow.id().to_owned(), shadow.name().to_owned());
@@ -289,6 +299,59 @@ pub async fn shadows_are_listed_by_prefix_in_order<P: ShadowStore>(store: P) {
             );
         }
     }
+}
+
+/// The ids that prefixes of grants cover.
+fn ids(prefixes: &[&str]) -> IdRanges {
+    let prefixes: Vec<Prefix> = prefixes.iter().map(|one| one.parse().unwrap()).collect();
+    prefixes.iter().map(Some).collect()
+}
+
+pub async fn shadows_are_listed_within_prefixes<P: ShadowStore>(store: P) {
+    let long = "n".repeat(950);
+    let mut shadows: Vec<(String, String)> = Vec::new();
+    for tenant in ["a#", "a:", "a", "a#1", "b#", "ab#", &long] {
+        for n in 0..12 {
+            shadows.push((format!("{tenant}{n}"), "main".to_owned()));
+        }
+        shadows.push((tenant.to_owned(), "main".to_owned()));
+        shadows.push((tenant.to_owned(), "other".to_owned()));
+    }
+    shadows.sort();
+    shadows.dedup();
+    let writes: Vec<Write> = shadows
+        .iter()
+        .map(|(id, name)| whole(&named(id, name), 1, 0))
+        .collect();
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
+    for prefixes in [
+        &["a#"][..],
+        &["b#", "a#"],
+        &["a#", "a#1"],
+        &["a#1", "a", "b#3", "nobody#", "c"],
+        &[&long],
+        &["nobody"],
+        &[],
+    ] {
+        let within = ids(prefixes);
+        for prefix in ["", "a", "a#1", "b"] {
+            let covered = |id: &str| id.starts_with(prefix) && within.contains(id);
+            let expected = shadows.iter().filter(|(id, _)| covered(id));
+            let expected: Vec<_> = expected.cloned().collect();
+            for limit in [1, 5, 1000] {
+                let found = fleet_within(&store, &within, prefix, limit).await;
+                assert_eq!(found, expected, "{prefix} within {prefixes:?} by {limit}");
+            }
+        }
+    }
+    let (own, other) = (ids(&["a#"]), ids(&["b#"]));
+    let page = store.list_by_prefix("", &own, 3, None).await.unwrap();
+    let outside = store.list_by_prefix("", &other, 3, page.next.as_ref());
+    assert!(matches!(outside.await, Err(StoreError::Invalid(_))));
+    // More grants do not make a cursor invalid.
+    let both = ids(&["a#", "b#"]);
+    let next = store.list_by_prefix("", &both, 3, page.next.as_ref()).await;
+    assert_eq!(next.unwrap().rows.len(), 3);
 }
 
 pub async fn deleted_shadows_are_not_listed_by_prefix<P: ShadowStore>(store: P) {
@@ -346,7 +409,8 @@ pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P)
     for id in ["lamp-1", "lamp-2", "lamp-3"] {
         write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
     }
-    let next = store.list_by_prefix("lamp", 1, None).await.unwrap().next;
+    let all = IdRanges::all();
+    let next = store.list_by_prefix("lamp", &all, 1, None).await.unwrap().next;
     let documents = store.list(&ListQuery::All, 2, None).await.unwrap().next;
     assert!(next.is_some() && documents.is_some());
     for (prefix, cursor) in [
@@ -354,7 +418,7 @@ pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P)
         ("lamp", documents),
         ("lamp", Some(Cursor("x".into()))),
     ] {
-        let listed = store.list_by_prefix(prefix, 1, cursor.as_ref()).await;
+        let listed = store.list_by_prefix(prefix, &all, 1, cursor.as_ref()).await;
         assert!(matches!(listed, Err(StoreError::Invalid(_))), "{prefix}");
     }
     for (prefix, limit) in [
@@ -362,7 +426,7 @@ pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P)
         (String::new(), 1001),
         ("x".repeat(2046), 1),
     ] {
-        let listed = store.list_by_prefix(&prefix, limit, None).await;
+        let listed = store.list_by_prefix(&prefix, &all, limit, None).await;
         assert!(matches!(listed, Err(StoreError::Invalid(_))), "{limit}");
     }
 }

@@ -2,21 +2,29 @@
 //!
 //! | index | partition key | sort key | items |
 //! |---|---|---|---|
-//! | `Listed` | `SENSORS`, `CLIENTS` | id | all sensors, all clients |
+//! | `Listed` | `SENSORS#{shard}`, `CLIENTS#{shard}` | id | all sensors, all clients |
 //! | `Listed` | `DELIVERIES#{sensor}` | order and client | deliveries of a sensor |
 //! | `Fleet` | `SHADOWS#{shard}` | id and name | shadows, until they are deleted |
 //! | `ByLocation` | `CITY#{city}` | `LOCATION#{building}#{floor}#{room}#{id}` | sensors |
 //! | `Live` | `LIVE#{shard}` | time of the next check | states of sensors that may become lost |
 //! | `Live` | `PURGE` | time of the next step | purges |
 
-pub const SENSORS: &str = "SENSORS";
-pub const CLIENTS: &str = "CLIENTS";
+/// Shards of all sensors and of all clients.
+pub const LIST_SHARDS: u32 = 8;
 pub const PURGES: &str = "PURGE";
 pub const CITY: &str = "CITY#";
 pub const LOCATION: &str = "LOCATION#";
 
 pub fn deliveries(sensor: &str) -> String {
     format!("DELIVERIES#{sensor}")
+}
+
+pub fn sensors(shard: u32) -> String {
+    format!("SENSORS#{shard}")
+}
+
+pub fn clients(shard: u32) -> String {
+    format!("CLIENTS#{shard}")
 }
 
 pub fn fleet_shard(shard: u32) -> String {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use antumbra_service::access::Resource;
 use antumbra_service::api::{
     Client, ClientPage, ClientPatch, CreatedClient, LinkPage, NewClient, RotatedSecret,
 };
@@ -91,8 +92,9 @@ pub(crate) async fn list(
     Query(paging): Query<Paging>,
 ) -> Result<Json<ClientPage>, Problem> {
     let cursor = paging.cursor();
-    let page = api.clients.list(paging.limit()?, cursor.as_ref()).await?;
-    let mut page = ClientPage::from(page);
+    let within = grants.readable(Resource::Clients);
+    let page = api.clients.list(&within, paging.limit()?, cursor.as_ref());
+    let mut page = ClientPage::from(page.await?);
     for client in &mut page.clients {
         hide_url(&grants, client);
     }

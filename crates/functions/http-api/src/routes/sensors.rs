@@ -1,5 +1,6 @@
 //! `/v1/sensors` and `/v1/locations`: sensors, their states and readings. A sensor's entity tag is its version.
 
+use antumbra_service::access::{IdRanges, Resource};
 use antumbra_service::api::{
     self, NewReadings, NewSensor, NewSignals, ReadingPage, SensorData, SensorPage, SensorPatch,
     SensorState, SignalResult, SignalResults,
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::CallerGrants;
 use crate::conditions::IfMatch;
 use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time, parse_json};
 use crate::idempotency::RequestId;
@@ -184,6 +186,7 @@ impl From<SelectedConnection> for Connection {
 async fn list_selected(
     api: &Services,
     place: Option<LocationPrefix>,
+    within: IdRanges,
     query: SensorsQuery,
 ) -> Result<Json<SensorPage>, Problem> {
     let (limit, cursor) = (limit(query.limit)?, query.cursor.map(Cursor));
@@ -191,6 +194,7 @@ async fn list_selected(
     let query = SensorQuery {
         place,
         id_prefix: query.prefix,
+        within,
         sensor_type: sensor_type
             .map_err(|fault| Problem::new(Code::InvalidQuery, fault.to_string()))?,
         connection: query.connection.map(Connection::from),
@@ -201,9 +205,10 @@ async fn list_selected(
 
 pub(crate) async fn list(
     State(api): Api,
+    grants: CallerGrants,
     Query(query): Query<SensorsQuery>,
 ) -> Result<Json<SensorPage>, Problem> {
-    list_selected(&api, None, query).await
+    list_selected(&api, None, grants.readable(Resource::Sensors), query).await
 }
 
 pub(crate) async fn in_location(
@@ -211,7 +216,7 @@ pub(crate) async fn in_location(
     Path(location): Path<LocationPrefix>,
     Query(query): Query<SensorsQuery>,
 ) -> Result<Json<SensorPage>, Problem> {
-    list_selected(&api, Some(location), query).await
+    list_selected(&api, Some(location), IdRanges::all(), query).await
 }
 
 pub(crate) async fn get(

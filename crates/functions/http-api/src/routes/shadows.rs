@@ -7,6 +7,7 @@
 mod conditional;
 mod tag;
 
+use antumbra_service::access::Resource;
 use antumbra_service::api::{
     BulkResult, BulkResults, Delta, Shadow, ShadowPage, ShadowUpdate, UpdateResult,
 };
@@ -28,6 +29,7 @@ use serde_json::value::RawValue;
 use tag::ShadowTag;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::CallerGrants;
 use crate::conditions::{Conditions, IfMatch};
 use crate::extract::{FromPath, Path, PathParameter, Query, RawBody, limit, parse_json};
 use crate::problem::{Code, Problem};
@@ -246,12 +248,14 @@ pub(crate) struct ShadowsQuery {
 
 pub(crate) async fn list(
     State(api): Api,
+    grants: CallerGrants,
     Query(query): Query<ShadowsQuery>,
 ) -> Result<Json<ShadowPage>, Problem> {
     let (limit, cursor) = (limit(query.limit)?, query.cursor.map(Cursor));
+    let within = grants.readable(Resource::Shadows);
     let page = api
         .shadows
-        .list_by_prefix(&query.prefix, limit, cursor.as_ref())
+        .list_within(&within, &query.prefix, limit, cursor.as_ref())
         .await?;
     Ok(Json(page.into()))
 }

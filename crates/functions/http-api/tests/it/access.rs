@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use antumbra_http_api::routes::{Route, all};
 use antumbra_http_api::{Access, Ids, Requirement};
-use antumbra_service::access::{Resource, Verb};
+use antumbra_service::access::{Grants, Resource, Verb};
 use axum::body::Body;
 use http_body_util::BodyExt;
 use hyper::Request;
@@ -80,6 +80,8 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
     };
     let admin = Some(Verb::Admin);
     let by_id = requirements(route).iter().all(takes_prefix);
+    // A list shows nothing of others instead.
+    let listed = requirements(route).iter().any(|one| matches!(one.ids, Ids::Listed));
     let mut shapes = vec![
         ("none", String::new(), "a:1", false),
         ("whole", of("", None), "a:1", true),
@@ -87,13 +89,13 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
         ("everything", "*".to_owned(), "a:1", true),
         ("prefix", of("a:", None), "a:1", by_id),
         ("one id", of("a:1", None), "a:1", by_id),
-        ("other prefix", of("b:", admin), "a:1", false),
-        ("other id", of("a:2", admin), "a:1", false),
+        ("other prefix", of("b:", admin), "a:1", listed),
+        ("other id", of("a:2", admin), "a:1", listed),
         // Texts that the id starts with, but that are no prefixes of ids.
-        ("string prefix", of("a", admin), "a:1", false),
-        ("shorter id", of("a:1", admin), "a:10", false),
-        ("longer prefix", of("a:1:", admin), "a:1", false),
-        ("other case", of("A:", admin), "a:1", false),
+        ("string prefix", of("a", admin), "a:1", listed),
+        ("shorter id", of("a:1", admin), "a:10", listed),
+        ("longer prefix", of("a:1:", admin), "a:1", listed),
+        ("other case", of("A:", admin), "a:1", listed),
     ];
     let resources: BTreeSet<&str> = requirements(route).iter().map(|one| one.resource.as_str()).collect();
     let others = Resource::ALL.iter().filter(|one| !resources.contains(one.as_str()));
@@ -117,6 +119,23 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
         shapes.push(("second only", format!("{}:admin", second.resource), "a:1", false));
     }
     shapes
+}
+
+/// Ids in a list that the grants do not cover.
+fn foreign_ids<'a>(grants: &str, body: &'a Value) -> Vec<&'a str> {
+    let grants: Grants = grants.split_whitespace().map(|one| one.parse().unwrap()).collect();
+    let mut foreign = Vec::new();
+    for (rows, resource) in [
+        ("shadows", Resource::Shadows),
+        ("sensors", Resource::Sensors),
+        ("clients", Resource::Clients),
+    ] {
+        let rows = body.get(rows).and_then(Value::as_array).into_iter().flatten();
+        let ids = rows.filter_map(|row| row.get("id")?.as_str());
+        let is_foreign = |id: &&str| grants.covering(resource, Verb::Read, Some(id)).is_none();
+        foreign.extend(ids.filter(is_foreign));
+    }
+    foreign
 }
 
 async fn call(api: &TestApi, route: &Route, grants: &str, id: &str) -> (u16, Value) {
@@ -158,6 +177,7 @@ async fn every_operation_with_every_shape_of_grant() {
     let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
     let api = TestApi::start_with(&lists).await;
     fill(&api).await;
+    let mut leaks = 0;
     let mut counts: BTreeMap<(&str, bool), usize> = BTreeMap::new();
     for route in &routes {
         let is_open = matches!(route.access, Access::Open);
@@ -173,6 +193,8 @@ async fn every_operation_with_every_shape_of_grant() {
             let case = format!("{} {shape} {grants:?} {id}: {status} {body}", route.operation_id);
             assert_eq!(status != 403, allowed, "{case}");
             assert!(!is_open || status == 200, "{case}");
+            leaks += foreign_ids(&grants, &body).len();
+            assert_eq!(foreign_ids(&grants, &body), [""; 0], "{case}");
             if !allowed {
                 assert_eq!(body["code"], "Forbidden", "{case}");
                 // Nothing was looked up, not even the key of an earlier request.
@@ -185,7 +207,7 @@ async fn every_operation_with_every_shape_of_grant() {
     }
     let total: usize = counts.values().sum();
     let allowed: usize = counts.iter().filter(|((_, allowed), _)| *allowed).map(|(_, n)| n).sum();
-    println!("{} operations, {total} cases: {allowed} allowed, {} refused", routes.len(), total - allowed);
+    println!("{} operations, {total} cases: {allowed} allowed, {} refused, {leaks} leaks", routes.len(), total - allowed);
     assert!(routes.len() > 60 && total > 1000 && allowed > 300, "{counts:?}");
 }
 

@@ -16,3 +16,4 @@ mod secrets;
 mod sensors;
 mod shadows;
 mod support;
+mod tenants;

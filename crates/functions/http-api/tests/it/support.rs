@@ -48,8 +48,8 @@ pub(crate) struct TestApi {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) sensors: DynamoDbSensors,
     pub(crate) deliveries: DynamoDbDeliveries,
-    database: aws_sdk_dynamodb::Client,
-    table: String,
+    pub(crate) database: aws_sdk_dynamodb::Client,
+    pub(crate) table: String,
     pub(crate) router: Router,
     /// Queues of the modes `every` and `latest`.
     pub(crate) queues: [Arc<RecordingChannel>; 2],

@@ -352,6 +352,7 @@ pub async fn sensors_are_filtered_by_id_type_and_connection<S: Store>(store: S) 
                 id_prefix: "s-1".into(),
                 sensor_type: lock(),
                 connection: online,
+                ..all.clone()
             },
             &|n| n == 15,
         ),
