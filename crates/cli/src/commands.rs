@@ -14,3 +14,4 @@ pub(crate) mod queues;
 pub(crate) mod registrations;
 pub(crate) mod sensors;
 pub(crate) mod shadow;
+pub(crate) mod token;

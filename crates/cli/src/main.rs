@@ -30,6 +30,7 @@ use commands::queues::QueuesArguments;
 use commands::registrations::RegistrationsCommand;
 use commands::sensors::SensorsCommand;
 use commands::shadow::ShadowCommand;
+use commands::token::TokenArguments;
 use connection::{Connection, Service};
 use error::CliError;
 
@@ -111,6 +112,10 @@ enum Command {
     /// Example: antumbra shadow get lamp-7
     #[command(subcommand)]
     Shadow(ShadowCommand),
+    /// Explain what a token, a grant or a role may do with the HTTP API.
+    ///
+    /// Example: antumbra token --grant 'shadows:read:House%20A#'
+    Token(TokenArguments),
     /// Print a completion script for a shell.
     ///
     /// Example: antumbra completions bash > /etc/bash_completion.d/antumbra
@@ -196,6 +201,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
             text.map_err(explain)?
         }
         Command::Cost(cost) => commands::cost::run(&cost, json)?,
+        Command::Token(token) => commands::token::run(&token, json)?,
         Command::Import(import) => commands::import::run(import, &connection, json).await?,
         Command::Registrations(command) => commands::registrations::run(command, json)?,
         Command::Sensors(SensorsCommand::Signal(signal)) => signal.run(&connection, json).await?,

@@ -37,6 +37,7 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("sensors signal", &[QUEUE, TABLE]),
     ("shadow", &[TABLE, &["layout"]]),
     ("shadow watch", &[TABLE]),
+    ("token", &[&[JSON]]),
 ];
 
 /// Returns the options that a command uses, or `None` if it is not listed.

@@ -31,6 +31,36 @@ pub enum Access {
     Requires(&'static [Requirement]),
 }
 
+/// Part of the requests of a route that grants cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coverage {
+    None,
+    /// Those for some ids.
+    Some,
+    All,
+}
+
+impl Access {
+    /// Returns the part of the requests that these grants cover.
+    pub fn coverage(self, grants: &Grants) -> Coverage {
+        let requirements = match self {
+            Access::Open => return Coverage::All,
+            Access::AnyGrant if grants.is_empty() => return Coverage::None,
+            Access::AnyGrant => return Coverage::All,
+            Access::Requires(requirements) => requirements,
+        };
+        let one = |Requirement { resource, verb, ids }: &Requirement| {
+            match grants.covering(*resource, *verb, None) {
+                Some(_) => Coverage::All,
+                None if matches!(ids, Ids::All) => Coverage::None,
+                None if grants.some(*resource, *verb).is_some() => Coverage::Some,
+                None => Coverage::None,
+            }
+        };
+        requirements.iter().map(one).min().unwrap_or(Coverage::All)
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Requirement {
     pub resource: Resource,

@@ -59,8 +59,18 @@ impl IamGrants {
         Ok(IamGrants(all))
     }
 
+    /// Returns the number of roles and users.
+    pub fn principals(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the grants of the caller with this ARN.
+    pub fn of_arn(&self, arn: &str) -> Grants {
+        self.of(&principal(arn))
+    }
+
     /// Returns the grants of a principal; none if it is not listed.
-    pub fn of(&self, principal: &str) -> Grants {
+    pub(super) fn of(&self, principal: &str) -> Grants {
         self.0.get(principal).cloned().unwrap_or_default()
     }
 }
@@ -76,7 +86,7 @@ impl FromStr for IamGrants {
 
 /// Returns the ARN that identifies a caller: of an assumed role the role's, without the session name, which callers
 /// choose, and without the path, which the ARN of a session does not have. Role names are unique in an account.
-pub fn principal(arn: &str) -> String {
+pub(super) fn principal(arn: &str) -> String {
     let mut parts = arn.splitn(6, ':');
     let mut part = || parts.next().unwrap_or_default();
     let (_, partition, service, _, account, resource) =
