@@ -287,13 +287,8 @@ impl Stack {
             grants: options.http_grants,
         }));
         let files = Arc::new(RwLock::new(Arc::from(options.registration_files)));
-        let (http_address, http_api) = api::start(
-            &services,
-            options.http_port,
-            tokens,
-            Arc::clone(&files),
-        )
-        .await?;
+        let (http_address, http_api) =
+            api::start(&services, options.http_port, tokens, Arc::clone(&files)).await?;
         let addresses = Addresses {
             dynamodb: services.dynamodb.address(),
             aws: services.queues.address(),

@@ -443,7 +443,8 @@ impl<P: ShadowStore> Shadows<P> {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, ShadowError> {
-        self.list_within(&IdRanges::all(), prefix, limit, cursor).await
+        self.list_within(&IdRanges::all(), prefix, limit, cursor)
+            .await
     }
 
     /// The same, of some ids only.
@@ -454,7 +455,10 @@ impl<P: ShadowStore> Shadows<P> {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, ShadowError> {
-        let page = self.store.list_by_prefix(prefix, within, limit, cursor).await;
+        let page = self
+            .store
+            .list_by_prefix(prefix, within, limit, cursor)
+            .await;
         page.map_err(ShadowError::store)
     }
 }

@@ -67,7 +67,9 @@ impl<P: ShadowStore> ShadowStore for Interleaved<P> {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
-        self.inner.list_by_prefix(prefix, within, limit, cursor).await
+        self.inner
+            .list_by_prefix(prefix, within, limit, cursor)
+            .await
     }
 }
 

@@ -123,7 +123,9 @@ fn of_local_stack(token: &str) -> Option<Grants> {
         if stack.token == token {
             return Some(Grants::all());
         }
-        let limited = stack.limited_token.filter(|limited| limited.token == token)?;
+        let limited = stack
+            .limited_token
+            .filter(|limited| limited.token == token)?;
         let grants = limited.grants.iter().filter_map(|grant| grant.parse().ok());
         Some(grants.collect())
     })
@@ -147,9 +149,8 @@ fn explained(grant: &Grant) -> ExplainedGrant {
 
 impl Explanation {
     fn read_jwt(&mut self, token: &str, claim: &str) -> Result<Grants, CliError> {
-        let invalid = || {
-            CliError::invalid("this is neither a JWT nor a token of a running local stack")
-        };
+        let invalid =
+            || CliError::invalid("this is neither a JWT nor a token of a running local stack");
         let payload = token.split('.').nth(1).ok_or_else(invalid)?;
         let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| invalid())?;
         let claims: Value = serde_json::from_slice(&payload).map_err(|_| invalid())?;
@@ -203,7 +204,10 @@ impl Explanation {
             row(&one.grant, one.meaning.clone());
         }
         for one in &self.ignored {
-            row(&one.entry, styled(BAD, &format!("grants nothing: {}", one.reason)));
+            row(
+                &one.entry,
+                styled(BAD, &format!("grants nothing: {}", one.reason)),
+            );
         }
         if self.grants.is_empty() {
             row("grants", styled(BAD, "none: this caller may do nothing"));

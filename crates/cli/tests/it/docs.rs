@@ -129,6 +129,7 @@ pages! {
     inbox: "docs/inbox.md",
     sensors: "docs/sensors.md",
     deliveries: "docs/deliveries.md",
+    access: "docs/access.md",
     http_api: "docs/http-api.md",
     shadows_over_mqtt: "docs/shadows-over-mqtt.md",
     limits: "docs/limits.md",

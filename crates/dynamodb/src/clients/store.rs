@@ -71,7 +71,7 @@ impl ClientStore for DynamoDbClients {
             ids: within.clone(),
             limit,
         };
-        let decode = async |items: Vec<(String, Item)>| {
+        let decode = |items: Vec<(String, Item)>| async {
             let items = items.into_iter();
             let decode = |(id, item)| Ok((id, decode_client(item)?));
             items.map(decode).collect()

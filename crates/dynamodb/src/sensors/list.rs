@@ -56,11 +56,13 @@ impl DynamoDbSensors {
             ids: list.within.below(&list.id_prefix),
             limit,
         };
-        let select = async |items: Vec<(String, Item)>| {
+        let select = move |items: Vec<(String, Item)>| async move {
             let items = items.into_iter().map(|(_, item)| item).collect();
             let rows = self.with_states(items).await?.into_iter();
             let rows = rows.filter(|(_, row)| list.selects(&row.sensor, row.state.as_ref()));
-            Ok(rows.map(|(_, row)| (row.sensor.id.to_string(), row)).collect())
+            Ok(rows
+                .map(|(_, row)| (row.sensor.id.to_string(), row))
+                .collect())
         };
         Ok(self.table.ordered_page(&listing, cursor, select).await?)
     }

@@ -41,7 +41,9 @@ impl DynamoDbShadows {
         let mut entries: Vec<Entry> = Vec::new();
         let mut more = false;
         for (at, range) in ranges.iter().enumerate().skip(first.ok_or_else(outside)?) {
-            more = self.read_range(range, limit, &mut after, &mut entries).await?;
+            more = self
+                .read_range(range, limit, &mut after, &mut entries)
+                .await?;
             if entries.len() >= limit {
                 more |= entries.len() > limit || at + 1 < ranges.len();
                 break;
@@ -82,7 +84,9 @@ impl DynamoDbShadows {
         loop {
             // Each shadow has up to two items.
             let count = 2 * limit.saturating_sub(entries.len());
-            let index = self.table.query_merged(FLEET, Some(PROJECTION), &shards, &span, count);
+            let index = self
+                .table
+                .query_merged(FLEET, Some(PROJECTION), &shards, &span, count);
             let read = index.await?;
             let found = read.items.into_iter();
             let mut found: Vec<Entry> = found

@@ -152,13 +152,18 @@ impl Table {
 
     /// Returns one page of a listing by id, whose ids are the sort keys of the index. `select` turns items into rows and
     /// leaves out those that the filters of the listing do not select.
-    pub(crate) async fn ordered_page<R>(
+    pub(crate) async fn ordered_page<R, F>(
         &self,
         listing: &OrderedListing<'_>,
         cursor: Option<&Cursor>,
-        select: impl AsyncFn(Vec<(String, Item)>) -> Result<Vec<(String, R)>, StoreError>,
-    ) -> Result<Page<R>, StoreError> {
-        let mut last = cursor.map(|cursor| self.open_id(listing, cursor)).transpose()?;
+        select: impl Fn(Vec<(String, Item)>) -> F,
+    ) -> Result<Page<R>, StoreError>
+    where
+        F: Future<Output = Result<Vec<(String, R)>, StoreError>>,
+    {
+        let mut last = cursor
+            .map(|cursor| self.open_id(listing, cursor))
+            .transpose()?;
         let mut page: Vec<(String, R)> = Vec::new();
         let mut count = listing.limit;
         let mut rounds = 0;
@@ -178,10 +183,14 @@ impl Table {
                 if let Some(last) = last.as_ref().filter(|last| range.contains(last)) {
                     span.from.clone_from(last);
                 }
-                let read = self.query_merged(listing.index, None, shards, &span, count).await?;
+                let read = self
+                    .query_merged(listing.index, None, shards, &span, count)
+                    .await?;
                 let is_new = |id: &String| last.as_ref().is_none_or(|last| id > last);
                 let new = read.items.into_iter();
-                let new = new.filter(|(id, _)| range.contains(id) && is_new(id)).collect();
+                let new = new
+                    .filter(|(id, _)| range.contains(id) && is_new(id))
+                    .collect();
                 page.extend(select(new).await?);
                 let more = read.read_up_to.is_some() || at + 1 < ranges.len();
                 if page.len() > listing.limit || (page.len() == listing.limit && more) {

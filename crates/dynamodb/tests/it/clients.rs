@@ -480,7 +480,10 @@ async fn listings_are_paged_and_reject_foreign_cursors() {
     for n in 0..7 {
         store.client(&format!("c{n}"), Mode::Every).await;
     }
-    let all = all_pages(3, async |cursor| store.list(&IdRanges::all(), 3, cursor).await.unwrap()).await;
+    let all = all_pages(3, async |cursor| {
+        store.list(&IdRanges::all(), 3, cursor).await.unwrap()
+    })
+    .await;
     let ids: Vec<&str> = all.iter().map(|client| client.id.as_str()).collect();
     assert_eq!(ids, ["c0", "c1", "c2", "c3", "c4", "c5", "c6"]);
     let page = store.list(&IdRanges::all(), 3, None).await.unwrap();

@@ -49,7 +49,11 @@ impl Access {
             Access::AnyGrant => return Coverage::All,
             Access::Requires(requirements) => requirements,
         };
-        let one = |Requirement { resource, verb, ids }: &Requirement| {
+        let one = |Requirement {
+                       resource,
+                       verb,
+                       ids,
+                   }: &Requirement| {
             match grants.covering(*resource, *verb, None) {
                 Some(_) => Coverage::All,
                 None if matches!(ids, Ids::All) => Coverage::None,
@@ -101,7 +105,11 @@ struct Decision {
 }
 
 /// Middleware: rejects a request that the caller's grants do not cover.
-pub(crate) async fn authorize(State(rule): State<Rule>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn authorize(
+    State(rule): State<Rule>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let requirements = match rule.access {
         Access::Open => return next.run(request).await,
         Access::AnyGrant => &[],
@@ -131,7 +139,12 @@ async fn decide(
     if requirements.is_empty() && grants.is_empty() {
         return Err(Problem::new(Code::Forbidden, "the caller has no grant"));
     }
-    for Requirement { resource, verb, ids } in requirements.iter().copied() {
+    for Requirement {
+        resource,
+        verb,
+        ids,
+    } in requirements.iter().copied()
+    {
         let first = decision.resource.is_empty();
         if first {
             decision.resource = resource.as_str();
@@ -162,6 +175,9 @@ async fn decide(
                 read(&body(request).await?)?
             }
         };
+        if first {
+            decision.ids.extend(ids.iter().flatten().cloned());
+        }
         for id in &ids {
             let covering = grants.covering(resource, verb, id.as_deref());
             let covering = covering.ok_or_else(|| match id {
@@ -172,9 +188,6 @@ async fn decide(
             if !decision.grants.contains(&covering) {
                 decision.grants.push(covering);
             }
-        }
-        if first {
-            decision.ids.extend(ids.into_iter().flatten());
         }
     }
     Ok(())

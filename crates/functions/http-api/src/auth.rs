@@ -22,7 +22,7 @@ use crate::routes::health;
 use crate::services::Services;
 
 /// Standard claim with the scopes of a token.
-pub const SCOPE: &str = "scope";
+pub(crate) const SCOPE: &str = "scope";
 
 #[derive(Debug, Clone)]
 pub enum AuthMode {
@@ -120,10 +120,7 @@ fn by_token(headers: &HeaderMap, tokens: &[TokenGrants]) -> Result<Caller, Probl
         tokens.find(|(_, one)| one.token.is(&given))
     });
     match found {
-        Some((at, one)) => Ok(Caller::new(
-            format!("token {}", at + 1),
-            one.grants.clone(),
-        )),
+        Some((at, one)) => Ok(Caller::new(format!("token {}", at + 1), one.grants.clone())),
         None => Err(Problem::unauthorized(
             "invalid bearer token",
             "Bearer realm=\"antumbra\", error=\"invalid_token\"",

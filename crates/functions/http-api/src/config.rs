@@ -13,9 +13,9 @@ use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 
-use crate::failed_messages::QueueUrls;
-use crate::auth::{AuthMode, GatewayGrants, SCOPE};
 use crate::RegistrationFiles;
+use crate::auth::{AuthMode, GatewayGrants, SCOPE};
+use crate::failed_messages::QueueUrls;
 
 #[derive(Debug)]
 pub struct Config {

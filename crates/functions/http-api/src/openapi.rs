@@ -19,8 +19,8 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::problem::{Code, ProblemBody};
 use crate::access::Access;
+use crate::problem::{Code, ProblemBody};
 use crate::routes::{Route, described};
 pub(crate) use signature::{Description, describe};
 use signature::{problem, problem_with_header, response};
@@ -41,7 +41,10 @@ const TAGS: [(&str, &str); 9] = [
     ("clients", "Webhook clients and their links to sensors."),
     ("deliveries", "Webhook deliveries and their attempts."),
     ("registrations", "Rules that send changes to targets."),
-    ("queues", "Failed messages: undeliverable, quarantined and dead-lettered."),
+    (
+        "queues",
+        "Failed messages: undeliverable, quarantined and dead-lettered.",
+    ),
     ("description", "The description of the API."),
     ("health", "Health of the API."),
 ];

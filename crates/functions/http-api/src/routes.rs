@@ -61,11 +61,21 @@ macro_rules! access {
 
 /// A path parameter, `delivery`, the function that reads ids from the body, `listed` or `all`.
 macro_rules! ids {
-    (listed) => { Ids::Listed };
-    (all) => { Ids::All };
-    (delivery) => { Ids::Delivery };
-    (($read:path)) => { Ids::Body($read) };
-    ($parameter:literal) => { Ids::Path($parameter) };
+    (listed) => {
+        Ids::Listed
+    };
+    (all) => {
+        Ids::All
+    };
+    (delivery) => {
+        Ids::Delivery
+    };
+    (($read:path)) => {
+        Ids::Body($read)
+    };
+    ($parameter:literal) => {
+        Ids::Path($parameter)
+    };
 }
 
 macro_rules! routes {

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use antumbra_service::access::Grant;
 use antumbra_service::clients::{ClientId, Mode, Secret};
 use antumbra_service::deliveries::DeliveryId;
 use antumbra_service::inbox::{FieldPath, MessageId, Padding, Source};
@@ -74,9 +75,14 @@ fn ids(text: &str) {
 }
 
 fn clients(text: &str) {
+    if let Ok(grant) = text.parse::<Grant>() {
+        assert_eq!(grant.to_string().parse(), Ok(grant.clone()));
+        let prefix = grant.prefix().map(|prefix| prefix.as_str().to_owned());
+        assert!(prefix.is_none_or(|prefix| grant.prefix().is_some_and(|own| own.covers(&prefix))));
+    }
     if let Ok(id) = ClientId::new(text) {
         assert_eq!(id.as_str(), text);
-        assert!(!text.contains(['.', ':', '#', '/']));
+        assert!(!text.contains(['.', '#', '/']));
     }
     if let Ok(id) = DeliveryId::from_str(text) {
         assert_eq!(id.to_string(), text);

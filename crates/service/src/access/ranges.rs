@@ -33,8 +33,13 @@ impl IdRange {
                 range.contains(id).then(|| IdRange::Is(id.clone()))
             }
             (IdRange::StartsWith(one), IdRange::StartsWith(two)) => {
-                let (short, long) = if one.len() <= two.len() { (one, two) } else { (two, one) };
-                long.starts_with(short).then(|| IdRange::StartsWith(long.clone()))
+                let (short, long) = if one.len() <= two.len() {
+                    (one, two)
+                } else {
+                    (two, one)
+                };
+                long.starts_with(short)
+                    .then(|| IdRange::StartsWith(long.clone()))
             }
         }
     }
@@ -59,7 +64,12 @@ impl IdRanges {
     #[must_use]
     pub fn below(&self, text: &str) -> IdRanges {
         let below = IdRange::StartsWith(text.to_owned());
-        IdRanges(self.0.iter().filter_map(|range| range.and(&below)).collect())
+        IdRanges(
+            self.0
+                .iter()
+                .filter_map(|range| range.and(&below))
+                .collect(),
+        )
     }
 
     pub fn is_all(&self) -> bool {

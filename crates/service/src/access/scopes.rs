@@ -9,7 +9,9 @@ pub const SCOPE_PREFIX: &str = "antumbra/";
 ///
 /// The claim is a text with a space between entries. API Gateway passes an array as such a text, in brackets.
 pub fn scopes(claim: &str) -> impl Iterator<Item = (&str, Result<Grant, InvalidGrant>)> {
-    let array = claim.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let array = claim
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
     let entries = array.unwrap_or(claim).split(' ');
     let entries = entries.filter_map(|entry| entry.strip_prefix(SCOPE_PREFIX));
     entries.map(|entry| (entry, entry.parse()))

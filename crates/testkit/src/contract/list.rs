@@ -410,7 +410,11 @@ pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P)
         write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
     }
     let all = IdRanges::all();
-    let next = store.list_by_prefix("lamp", &all, 1, None).await.unwrap().next;
+    let next = store
+        .list_by_prefix("lamp", &all, 1, None)
+        .await
+        .unwrap()
+        .next;
     let documents = store.list(&ListQuery::All, 2, None).await.unwrap().next;
     assert!(next.is_some() && documents.is_some());
     for (prefix, cursor) in [

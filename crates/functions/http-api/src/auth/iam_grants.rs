@@ -177,7 +177,9 @@ mod tests {
 
     #[test]
     fn one_mistake_rejects_the_file() {
-        let sessions = ROLE.replace("iam::", "sts::").replace("role/", "assumed-role/");
+        let sessions = ROLE
+            .replace("iam::", "sts::")
+            .replace("role/", "assumed-role/");
         for text in [
             "",
             "[]",

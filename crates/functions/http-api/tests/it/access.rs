@@ -81,7 +81,9 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
     let admin = Some(Verb::Admin);
     let by_id = requirements(route).iter().all(takes_prefix);
     // A list shows nothing of others instead.
-    let listed = requirements(route).iter().any(|one| matches!(one.ids, Ids::Listed));
+    let listed = requirements(route)
+        .iter()
+        .any(|one| matches!(one.ids, Ids::Listed));
     let mut shapes = vec![
         ("none", String::new(), "a:1", false),
         ("whole", of("", None), "a:1", true),
@@ -97,8 +99,13 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
         ("longer prefix", of("a:1:", admin), "a:1", listed),
         ("other case", of("A:", admin), "a:1", listed),
     ];
-    let resources: BTreeSet<&str> = requirements(route).iter().map(|one| one.resource.as_str()).collect();
-    let others = Resource::ALL.iter().filter(|one| !resources.contains(one.as_str()));
+    let resources: BTreeSet<&str> = requirements(route)
+        .iter()
+        .map(|one| one.resource.as_str())
+        .collect();
+    let others = Resource::ALL
+        .iter()
+        .filter(|one| !resources.contains(one.as_str()));
     let others: Vec<String> = others.map(|one| format!("{one}:admin")).collect();
     shapes.push(("other resources", others.join(" "), "a:1", false));
     let lower = |one: &Requirement| match one.verb {
@@ -111,26 +118,47 @@ fn shapes(route: &Route) -> Vec<(&'static str, String, &'static str, bool)> {
         let enough = requirements(route).iter().all(|one| one.verb <= *verb);
         shapes.push(("every resource", format!("*:{verb}"), "a:1", enough));
         let prefix = format!("*:{verb}:a:");
-        let prefixed = enough && by_id && requirements(route).iter().all(|one| one.resource.takes_prefix());
+        let prefixed = enough
+            && by_id
+            && requirements(route)
+                .iter()
+                .all(|one| one.resource.takes_prefix());
         shapes.push(("prefix of every resource", prefix, "a:1", prefixed));
     }
     if let [first, second] = requirements(route) {
-        shapes.push(("first only", format!("{}:admin", first.resource), "a:1", false));
-        shapes.push(("second only", format!("{}:admin", second.resource), "a:1", false));
+        shapes.push((
+            "first only",
+            format!("{}:admin", first.resource),
+            "a:1",
+            false,
+        ));
+        shapes.push((
+            "second only",
+            format!("{}:admin", second.resource),
+            "a:1",
+            false,
+        ));
     }
     shapes
 }
 
 /// Ids in a list that the grants do not cover.
 fn foreign_ids<'a>(grants: &str, body: &'a Value) -> Vec<&'a str> {
-    let grants: Grants = grants.split_whitespace().map(|one| one.parse().unwrap()).collect();
+    let grants: Grants = grants
+        .split_whitespace()
+        .map(|one| one.parse().unwrap())
+        .collect();
     let mut foreign = Vec::new();
     for (rows, resource) in [
         ("shadows", Resource::Shadows),
         ("sensors", Resource::Sensors),
         ("clients", Resource::Clients),
     ] {
-        let rows = body.get(rows).and_then(Value::as_array).into_iter().flatten();
+        let rows = body
+            .get(rows)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let ids = rows.filter_map(|row| row.get("id")?.as_str());
         let is_foreign = |id: &&str| grants.covering(resource, Verb::Read, Some(id)).is_none();
         foreign.extend(ids.filter(is_foreign));
@@ -144,7 +172,10 @@ async fn call(api: &TestApi, route: &Route, grants: &str, id: &str) -> (u16, Val
         .uri(path_of(route, id))
         .header("authorization", format!("Bearer {}", token_of(grants)))
         .header("content-type", "application/json")
-        .header("idempotency-key", format!("{} {grants} {id}", route.operation_id).replace(' ', "-"))
+        .header(
+            "idempotency-key",
+            format!("{} {grants} {id}", route.operation_id).replace(' ', "-"),
+        )
         .body(Body::from(body_of(route, &[id]).to_string()))
         .unwrap();
     let response = api.router.clone().oneshot(request).await.unwrap();
@@ -190,7 +221,10 @@ async fn every_operation_with_every_shape_of_grant() {
             };
             api.endpoint.take_calls();
             let (status, body) = call(&api, route, &grants, id).await;
-            let case = format!("{} {shape} {grants:?} {id}: {status} {body}", route.operation_id);
+            let case = format!(
+                "{} {shape} {grants:?} {id}: {status} {body}",
+                route.operation_id
+            );
             assert_eq!(status != 403, allowed, "{case}");
             assert!(!is_open || status == 200, "{case}");
             leaks += foreign_ids(&grants, &body).len();
@@ -206,9 +240,20 @@ async fn every_operation_with_every_shape_of_grant() {
         }
     }
     let total: usize = counts.values().sum();
-    let allowed: usize = counts.iter().filter(|((_, allowed), _)| *allowed).map(|(_, n)| n).sum();
-    println!("{} operations, {total} cases: {allowed} allowed, {} refused, {leaks} leaks", routes.len(), total - allowed);
-    assert!(routes.len() > 60 && total > 1000 && allowed > 300, "{counts:?}");
+    let allowed: usize = counts
+        .iter()
+        .filter(|((_, allowed), _)| *allowed)
+        .map(|(_, n)| n)
+        .sum();
+    println!(
+        "{} operations, {total} cases: {allowed} allowed, {} refused, {leaks} leaks",
+        routes.len(),
+        total - allowed
+    );
+    assert!(
+        routes.len() > 60 && total > 1000 && allowed > 300,
+        "{counts:?}"
+    );
 }
 
 #[tokio::test]
@@ -216,20 +261,35 @@ async fn the_missing_grant_is_named_as_it_can_be_given() {
     let limited = "shadows:read:House%20A#";
     let api = TestApi::start_with(&[limited]).await;
     for (method, path, grant) in [
-        ("GET", "/v1/shadows/House%20B%231", "shadows:read:House%20B#1"),
-        ("DELETE", "/v1/shadows/House%20A%231", "shadows:write:House%20A#1"),
+        (
+            "GET",
+            "/v1/shadows/House%20B%231",
+            "shadows:read:House%20B#1",
+        ),
+        (
+            "DELETE",
+            "/v1/shadows/House%20A%231",
+            "shadows:write:House%20A#1",
+        ),
         ("GET", "/v1/messages", "messages:read, without a prefix,"),
         ("GET", "/v1/clients/x", "clients:read:x"),
         ("POST", "/v1/clients/x/rotate-secret", "clients:admin:x"),
         ("POST", "/v1/reports", "shadows:write"),
     ] {
-        let response = api.request_as(limited, method, path).json("{}").send().await;
+        let response = api
+            .request_as(limited, method, path)
+            .json("{}")
+            .send()
+            .await;
         let problem = response.problem(403, "Forbidden");
         let detail = format!("the grant {grant} is missing");
         assert_eq!(problem["detail"], *detail, "{method} {path}");
     }
     let own = "/v1/shadows/House%20A%231";
-    api.request_as(limited, "GET", own).send().await.problem(404, "NotFound");
+    api.request_as(limited, "GET", own)
+        .send()
+        .await
+        .problem(404, "NotFound");
 }
 
 #[tokio::test]
@@ -249,9 +309,15 @@ async fn a_request_for_many_is_refused_as_a_whole() {
         ),
     ] {
         api.endpoint.take_calls();
-        let request = |body: &Value| api.request_as(limited, "POST", path).json(&body.to_string());
+        let request = |body: &Value| {
+            api.request_as(limited, "POST", path)
+                .json(&body.to_string())
+        };
         let refused = request(&both).send().await.problem(403, "Forbidden");
-        assert!(refused["detail"].as_str().unwrap().contains(":write:b:1"), "{refused}");
+        assert!(
+            refused["detail"].as_str().unwrap().contains(":write:b:1"),
+            "{refused}"
+        );
         assert!(api.endpoint.take_calls().is_empty());
         let results = request(&own).send().await;
         if path == "/v1/signals" {
@@ -262,7 +328,11 @@ async fn a_request_for_many_is_refused_as_a_whole() {
             results.problem(403, "Forbidden");
         }
         for invalid in ["", "[]", "{\"reports\":[{\"id\":\"a:1\",\"id\":\"b:1\"}]}"] {
-            let response = api.request_as(limited, "POST", path).json(invalid).send().await;
+            let response = api
+                .request_as(limited, "POST", path)
+                .json(invalid)
+                .send()
+                .await;
             assert_eq!(response.status, 400, "{invalid}: {}", response.text);
         }
     }
@@ -287,7 +357,11 @@ async fn a_client_is_linked_only_to_sensors_that_the_caller_may_read() {
 
 #[tokio::test]
 async fn webhook_urls_are_shown_to_administrators_only() {
-    let (reads, writes, admin) = ("clients:read", "clients:write", "clients:read clients:admin:a:");
+    let (reads, writes, admin) = (
+        "clients:read",
+        "clients:write",
+        "clients:read clients:admin:a:",
+    );
     let api = TestApi::start_with(&[reads, writes, admin]).await;
     fill(&api).await;
     let url = Value::from("http://127.0.0.1:1/");
@@ -296,11 +370,18 @@ async fn webhook_urls_are_shown_to_administrators_only() {
         let client = get("/v1/clients/a:1").await.ok(200);
         assert_eq!(client.get("url"), shown.then_some(&url), "{grants}");
         let clients = get("/v1/clients").await.ok(200)["clients"].clone();
-        let urls = clients.as_array().unwrap().iter().map(|one| one.get("url").is_some());
+        let urls = clients
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one.get("url").is_some());
         // Of the third, the caller is not the administrator.
         assert_eq!(urls.collect::<Vec<_>>(), [shown, shown, false], "{clients}");
     }
-    let disable = api.request_as(writes, "POST", "/v1/clients/a:1/disable").send().await;
+    let disable = api
+        .request_as(writes, "POST", "/v1/clients/a:1/disable")
+        .send()
+        .await;
     assert_eq!(disable.ok(200).get("url"), None);
 }
 
@@ -310,7 +391,9 @@ async fn a_caller_with_a_prefix_names_the_client_that_it_creates() {
     let api = TestApi::start_with(&[limited]).await;
     let create = |id: Value| {
         let body = json!({"id": id, "name": "n", "url": "http://127.0.0.1:1/"});
-        api.request_as(limited, "POST", "/v1/clients").json(&body.to_string()).send()
+        api.request_as(limited, "POST", "/v1/clients")
+            .json(&body.to_string())
+            .send()
     };
     create(Value::Null).await.problem(403, "Forbidden");
     create("b:1".into()).await.problem(403, "Forbidden");
@@ -326,11 +409,17 @@ async fn a_repeated_request_needs_its_grant_again() {
     let api = TestApi::start_with(&[writer, reader]).await;
     let report = |grants: &str| {
         let request = api.request_as(grants, "PATCH", "/v1/shadows/a:1/reported");
-        request.header("idempotency-key", "k").json(r#"{"led":1}"#).send()
+        request
+            .header("idempotency-key", "k")
+            .json(r#"{"led":1}"#)
+            .send()
     };
     report(writer).await.ok(200);
     report(reader).await.problem(403, "Forbidden");
-    assert_eq!(report(writer).await.header("idempotency-replayed"), Some("true"));
+    assert_eq!(
+        report(writer).await.header("idempotency-replayed"),
+        Some("true")
+    );
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod audit;
 mod auth;
 mod clients;
 mod deliveries;
+mod examples;
 mod idempotency;
 mod memory;
 mod messages;

@@ -108,8 +108,16 @@ async fn grants_of_tokens_are_those_of_their_claim() {
         (scope("antumbra/shadows:read,antumbra/*"), 403),
         (jwt(json!({"sub": "x"})), 403),
         // Claims of other names grant nothing.
-        (jwt(json!({"sub": "x", "scp": "antumbra/*", "custom:scope": "antumbra/*", "Scope": "antumbra/*"})), 403),
-        (jwt(json!({"sub": "x", "exp": "1", "scope": "antumbra/*"})), 401),
+        (
+            jwt(
+                json!({"sub": "x", "scp": "antumbra/*", "custom:scope": "antumbra/*", "Scope": "antumbra/*"}),
+            ),
+            403,
+        ),
+        (
+            jwt(json!({"sub": "x", "exp": "1", "scope": "antumbra/*"})),
+            401,
+        ),
         (jwt(json!({})), 401),
         (json!({}), 401),
         // Without a file, IAM callers may do what API Gateway lets them do.
@@ -128,14 +136,38 @@ async fn grants_of_tokens_are_those_of_their_claim() {
     environment.push(("GRANTS_CLAIM", "permissions".to_owned()));
     let function = Lambda::start(BINARY, &environment);
     for (authorizer, id, expected) in [
-        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"), "a#1", 404),
-        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/y"), "a#1", 404),
-        (iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"), "b#1", 403),
-        (iam("arn:aws:sts::111122223333:assumed-role/other/tenant-a"), "a#1", 403),
-        (iam("arn:aws:sts::444455556666:assumed-role/tenant-a/x"), "a#1", 403),
+        (
+            iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"),
+            "a#1",
+            404,
+        ),
+        (
+            iam("arn:aws:sts::111122223333:assumed-role/tenant-a/y"),
+            "a#1",
+            404,
+        ),
+        (
+            iam("arn:aws:sts::111122223333:assumed-role/tenant-a/x"),
+            "b#1",
+            403,
+        ),
+        (
+            iam("arn:aws:sts::111122223333:assumed-role/other/tenant-a"),
+            "a#1",
+            403,
+        ),
+        (
+            iam("arn:aws:sts::444455556666:assumed-role/tenant-a/x"),
+            "a#1",
+            403,
+        ),
         (iam("arn:aws:iam::111122223333:user/tenant-a"), "a#1", 403),
         (iam("arn:aws:iam::111122223333:root"), "a#1", 403),
-        (jwt(json!({"sub": "x", "permissions": "[antumbra/shadows:read:a#]"})), "a#1", 404),
+        (
+            jwt(json!({"sub": "x", "permissions": "[antumbra/shadows:read:a#]"})),
+            "a#1",
+            404,
+        ),
         (jwt(json!({"sub": "x", "scope": "antumbra/*"})), "a#1", 403),
     ] {
         let found = status(&function, id, authorizer.clone());

@@ -64,7 +64,10 @@ impl TestApi {
     pub(crate) async fn start_with(lists: &[&str]) -> TestApi {
         let granted = |list: &str| TokenGrants {
             token: Token::new(&token_of(list)),
-            grants: list.split_whitespace().map(|one| one.parse().unwrap()).collect(),
+            grants: list
+                .split_whitespace()
+                .map(|one| one.parse().unwrap())
+                .collect(),
         };
         let all = TokenGrants {
             token: Token::new(TOKEN),
