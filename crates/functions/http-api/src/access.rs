@@ -72,6 +72,9 @@ pub struct Requirement {
     pub ids: Ids,
 }
 
+/// Reads the ids in a body. `None` is an id that the server chooses.
+pub type ReadIds = fn(&[u8]) -> Result<Vec<Option<String>>, Problem>;
+
 /// Place of the ids in a request that grants with a prefix must cover.
 #[derive(Debug, Clone, Copy)]
 pub enum Ids {
@@ -79,8 +82,8 @@ pub enum Ids {
     Path(&'static str),
     /// The client of the delivery that the path parameter `id` names.
     Delivery,
-    /// The body, from which this function reads them. `None` is an id that the server chooses.
-    Body(fn(&[u8]) -> Result<Vec<Option<String>>, Problem>),
+    /// The body, from which this function reads them.
+    Body(ReadIds),
     /// A list: the handler reads what the grants cover, and nothing else.
     Listed,
     /// No single ids: only a grant without a prefix covers the request.

@@ -27,7 +27,7 @@ mod respond;
 pub mod routes;
 mod services;
 
-pub use access::{Access, Coverage, Ids, Requirement};
+pub use access::{Access, Coverage, Ids, ReadIds, Requirement};
 pub use auth::{AuthMode, GatewayGrants, IamGrants, InvalidIamGrants, Token, TokenGrants};
 pub use config::Config;
 pub use failed_messages::{FailedMessageQueues, QueueUrls};

@@ -94,9 +94,9 @@ impl Model {
                 _ => name.len() == 2,
             };
             let key = names
-                .iter()
+                .into_iter()
                 .filter(of_index)
-                .map(|name| (name.to_string(), last[*name].clone()));
+                .map(|name| (name.to_string(), last[name].clone()));
             found["LastEvaluatedKey"] = Value::Object(key.collect());
         }
         Some(found)
