@@ -260,6 +260,18 @@ fn bearer_token(text: &str) -> Result<String, String> {
         .ok_or_else(|| "a token must be visible ASCII characters without spaces".to_owned())
 }
 
+/// Describes the broker, and says that it does not check whose shadow a client uses.
+fn broker_hint(settings: &Settings) -> String {
+    let mut hint = "3.1.1 and 5".to_owned();
+    if let Some(prefix) = settings.get("TOPIC_PREFIX") {
+        hint.push_str(&format!(", topics below {prefix}"));
+    }
+    if settings.get("OWN_SHADOWS_ONLY") != Some("true") {
+        hint.push_str(", any client may use any shadow");
+    }
+    hint
+}
+
 /// Returns the token itself if it is new, otherwise where it comes from.
 fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
     match token.new {
@@ -320,10 +332,7 @@ fn banner(
         row(
             "MQTT",
             format!("mqtt://{}", addresses.mqtt),
-            &match settings.get("TOPIC_PREFIX") {
-                None => "3.1.1 and 5".to_owned(),
-                Some(prefix) => format!("3.1.1 and 5, topics below {prefix}"),
-            },
+            &broker_hint(settings),
         ),
         row(
             "HTTP",

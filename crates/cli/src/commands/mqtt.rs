@@ -40,6 +40,9 @@ enum MqttCommand {
         /// Topic filter of the response; + and # are wildcards.
         #[arg(long, value_name = "TOPIC")]
         response_topic: Option<String>,
+        /// Client id of the connection, which a deployment compares with the thing of a shadow; by default a new one.
+        #[arg(long, value_name = "ID")]
+        client_id: Option<String>,
     },
 }
 
@@ -48,7 +51,12 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
-    let mut session = arguments.broker.open(connection, &new_client_id()).await?;
+    let client_id = match &arguments.command {
+        MqttCommand::Publish { client_id, .. } => client_id.clone(),
+        MqttCommand::Subscribe { .. } => None,
+    };
+    let client_id = client_id.unwrap_or_else(new_client_id);
+    let mut session = arguments.broker.open(connection, &client_id).await?;
     let expected_messages = match arguments.command {
         MqttCommand::Subscribe { topic, count } => {
             session.subscribe(&topic).await?;
@@ -60,6 +68,7 @@ pub(crate) async fn run(
             topic,
             payload,
             response_topic,
+            client_id: _,
         } => {
             let payload = crate::input::text(&payload)?;
             if let Some(response_topic) = &response_topic {

@@ -89,7 +89,7 @@ fn variables_that_are_set_are_those_that_are_read() {
 fn variables_have_valid_values() {
     let others = [
         ("Combined", "true"),
-        ("OwnShadowsOnly", "true"),
+        ("OwnShadowsOnly", "false"),
         ("MqttOrder", "changes"),
         ("Acknowledge", "on"),
         ("MaxFutureSeconds", "0"),
