@@ -105,6 +105,7 @@ pub(super) async fn delete(
         shadow: id.clone(),
         reported: expect(State::Reported).filter(|_| documents.has(State::Reported)),
         desired: expect(State::Desired).filter(|_| documents.has(State::Desired)),
+        other_version: None,
     };
     let Some(tags) = tags else {
         return Ok(shadows
