@@ -205,12 +205,8 @@ async fn read_pages(
         let read = std::mem::take(&mut model.read);
         let foreign = read.iter().find(|key| !key.contains("#a:"));
         assert_eq!(foreign, None, "{path}");
-        // Shards are not read equally far, so some items are read again for the next page.
-        assert!(
-            read.len() <= 2 * PAGE + 200,
-            "{path} read {} items",
-            read.len()
-        );
+        // Shards are not read equally far, and a shadow may have two items.
+        assert!(read.len() <= 3 * PAGE, "{path} read {} items", read.len());
         let Some(next) = page.get("nextCursor") else {
             return count;
         };
