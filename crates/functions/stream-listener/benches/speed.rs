@@ -1,9 +1,9 @@
 //! Measures decoding, matching, diff, merge and notification, as ratios within one run.
 //!
 //! Without arguments: a Markdown table of times, all variants interleaved in rounds, minima compared.
-//! `once VARIANT SHAPE COUNT` runs one variant COUNT times, for instruction counts; `event SHAPE BYTES FILE` writes an
-//! event; `resident VARIANT FILE`, `loading` and `function` measure memory; `inputs DIRECTORY` writes the inputs of
-//! peers, and `peers DIRECTORY [NAME COMMAND]...` measures them.
+//! `event SHAPE BYTES FILE` writes an event; `resident VARIANT FILE`, `loading` and `function` measure memory;
+//! `inputs DIRECTORY` writes the inputs of peers, and `peers DIRECTORY [NAME COMMAND]...` measures them. The benchmark
+//! `instructions` of `antumbra-notify` runs single variants.
 //! `scripts/bench` and `scripts/bench-peers` call all of them.
 
 // Results go to standard output, and a failed measurement may panic.
@@ -45,10 +45,6 @@ fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match &words[..] {
         [] => report::print(),
-        ["once", variant, shape, count] => {
-            let mut run = variants::variant(variant, Shape::named(shape));
-            (0..count.parse().unwrap()).for_each(|_| run());
-        }
         ["event", shape, bytes, file] => {
             let (shape, bytes): (_, usize) = (Shape::named(shape), bytes.parse().unwrap());
             let one = stream::event(1, shape, Order::Same, 1).len();

@@ -4,12 +4,16 @@
 
 use std::hint::black_box;
 
+use antumbra_service::inbox::{IncomingMessage, MessageParser};
+use antumbra_wire::events::sqs;
 use antumbra_wire::stream::{StreamBatch, Tape};
 use aws_lambda_events::event::dynamodb::Event;
 use serde::de::IgnoredAny;
+use serde_json::json;
 
 use crate::documents::{self, Times};
 use crate::listeners::{Ours, Sent, Shelf, paths, rules};
+use crate::patterns;
 use antumbra_testkit::stream::{self, Order, Shape};
 
 pub(crate) const RECORDS: usize = 100;
@@ -18,7 +22,8 @@ pub(crate) const SEED: u64 = 1;
 /// Processes one event of [`RECORDS`] records, or as many pairs of documents.
 pub(crate) type Run = Box<dyn FnMut()>;
 
-/// The variants of the report. `bench-peers` measures "acknowledge whole" too.
+/// The variants of the report. `bench-peers` measures "acknowledge whole" too, and `scripts/bench` counts the
+/// instructions of "match" and "ingest".
 pub(crate) const NAMES: [&str; 18] = [
     "T",
     "decode",
@@ -91,7 +96,55 @@ pub(crate) fn variant(name: &str, shape: Shape) -> Run {
         "merge of texts" => documents::merge_texts(pairs(), shape),
         "tokenise both" => documents::tokenise(pairs()),
         "acknowledge" => documents::acknowledged(&pairs(), shape, Times::LeftOut),
+        "match" => {
+            let mut engine = patterns::Engine::new(&patterns::patterns(1_000));
+            let documents = patterns::documents(1_000);
+            Box::new(move || {
+                black_box(engine.matches(&documents));
+            })
+        }
+        "ingest" => ingest(),
         "acknowledge whole" => documents::acknowledged(&pairs(), shape, Times::Kept),
         _ => panic!("no variant {name}"),
     }
+}
+
+/// The inbox, from the bytes of a queue's event to messages that are ready to be stored.
+fn ingest() -> Run {
+    let record = |number: usize| {
+        let body = format!(
+            r#"{{"thingName":"device-{}","epochTime":"{}","temperature":72.5,"humidity":41}}"#,
+            number % 50,
+            1_564_669_331 + number,
+        );
+        json!({
+            "messageId": format!("7d7efcff-0000-0000-0000-{number:012}"),
+            "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",
+            "body": body,
+            "attributes": {
+                "ApproximateReceiveCount": "1",
+                "SentTimestamp": "1564669331364",
+                "SenderId": "AIDAIENQZJOLO23YVJ4VO",
+                "ApproximateFirstReceiveTimestamp": "1564669331365",
+            },
+            "messageAttributes": {},
+            "md5OfBody": "e4e68fb7bd0e697a0ae8f1bb342846b3",
+            "eventSource": "aws:sqs",
+            "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:antumbra-inbound",
+            "awsRegion": "eu-west-1",
+        })
+    };
+    let records: Vec<_> = (0..RECORDS).map(record).collect();
+    let event = json!({ "Records": records }).to_string().into_bytes();
+    let parser = MessageParser::default();
+    Box::new(move || {
+        for message in sqs::read(black_box(&event)).unwrap() {
+            let incoming = IncomingMessage {
+                text: &message.body,
+                queue_id: &message.origin.id,
+                sent_milliseconds: message.origin.sent_milliseconds,
+            };
+            black_box(parser.read(&incoming, message.sent).unwrap());
+        }
+    })
 }
