@@ -1,6 +1,6 @@
 //! Builds messages member by member, so that members can be left out if a message is too large.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use antumbra_shadow::text::escape_into;
 
@@ -44,23 +44,39 @@ impl Fields {
     }
 
     pub(super) fn to_json(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(self.bytes());
+        // Writing to a String cannot fail.
+        let _ = self.write_to(&mut out);
+        out
+    }
+
+    fn write_to(&self, out: &mut impl Write) -> fmt::Result {
+        let mut next = "{\"";
         for (name, member) in &self.members {
-            out.push_str(if out.is_empty() { "{\"" } else { ",\"" });
-            // Writing to a String cannot fail.
-            let _ = match member {
-                Member::Json(json) => write!(out, "{name}\":{json}"),
-                Member::Object(object) => write!(out, "{name}\":{}", object.to_json()),
-            };
+            write!(out, "{next}{name}\":")?;
+            match member {
+                Member::Json(json) => out.write_str(json)?,
+                Member::Object(object) => object.write_to(out)?,
+            }
+            next = ",\"";
         }
         if !self.left_out.is_empty() {
-            let _ = write!(out, ",\"truncated\":[\"{}\"]", self.left_out.join("\",\""));
+            write!(
+                out,
+                "{next}truncated\":[\"{}\"]",
+                self.left_out.join("\",\"")
+            )?;
+        } else if self.members.is_empty() {
+            out.write_char('{')?;
         }
-        if out.is_empty() {
-            out.push('{');
-        }
-        out.push('}');
-        out
+        out.write_char('}')
+    }
+
+    /// Returns the size of the JSON text, without making it.
+    fn bytes(&self) -> usize {
+        let mut counter = Counter(0);
+        let _ = self.write_to(&mut counter);
+        counter.0
     }
 
     /// Returns the object in at most `limit` bytes. Leaves out the optional members (`a`, or `a.b` inside of an
@@ -72,12 +88,12 @@ impl Fields {
     ) -> Result<String, usize> {
         let mut optional = optional.iter();
         loop {
-            let text = self.to_json();
-            if text.len() <= limit {
-                return Ok(text);
+            let bytes = self.bytes();
+            if bytes <= limit {
+                return Ok(self.to_json());
             }
             let name = loop {
-                let name = *optional.next().ok_or(text.len())?;
+                let name = *optional.next().ok_or(bytes)?;
                 if self.remove(name) {
                     break name;
                 }
@@ -103,5 +119,15 @@ impl Fields {
                 true
             }
         }
+    }
+}
+
+/// Counts the bytes that are written.
+struct Counter(usize);
+
+impl Write for Counter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
     }
 }
