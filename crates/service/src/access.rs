@@ -1,4 +1,4 @@
-//! Who may do what: the grants of a caller, and the ids that they cover.
+//! Access control: the grants of a caller, and the ids that they cover.
 //!
 //! A grant is a text, `resource:verb` or `resource:verb:prefix`. Identity providers, files and the command line all use
 //! this text. There are no roles and no denials: a caller may do what one of its grants covers, and nothing else.

@@ -35,7 +35,7 @@ pub(crate) struct TokenArguments {
     role: Option<String>,
 }
 
-/// What is known about a caller.
+/// A caller, as the command explains it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation {

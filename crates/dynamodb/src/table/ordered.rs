@@ -38,7 +38,7 @@ impl KeySpan {
     }
 }
 
-/// The first text after all that start with this one; `None` if there is none.
+/// The first text after all that start with this one; `None` if no text is.
 fn after_all(start: &str) -> Option<String> {
     let mut end: Vec<char> = start.chars().collect();
     while let Some(last) = end.pop() {

@@ -168,7 +168,7 @@ async fn decide(
             Ids::Path(name) => vec![Some(path_parameter(request, name).await?)],
             Ids::Delivery => {
                 let id = path_parameter(request, "id").await?.parse::<DeliveryId>();
-                // Nobody has a delivery without a client; only a grant for all may learn that it is none.
+                // An invalid delivery id names no client, so only a grant without a prefix covers it.
                 vec![id.ok().map(|id| id.client().to_string())]
             }
             Ids::Body(read) => {

@@ -55,7 +55,7 @@ fn requirements(route: &Route) -> &'static [Requirement] {
     }
 }
 
-/// Whether a grant with a prefix can cover a requirement.
+/// Returns `true` if a grant with a prefix can cover a requirement.
 fn takes_prefix(requirement: &Requirement) -> bool {
     !matches!(requirement.ids, Ids::All)
 }
@@ -321,7 +321,7 @@ async fn a_request_for_many_is_refused_as_a_whole() {
         assert!(api.endpoint.take_calls().is_empty());
         let results = request(&own).send().await;
         if path == "/v1/signals" {
-            // A signal that is none has no id.
+            // An invalid signal has no id.
             assert_eq!(results.ok(200)["results"].as_array().unwrap().len(), 2);
         } else {
             // An empty id is nobody's.
