@@ -10,11 +10,15 @@ use crate::bill::Bill;
 pub struct Counts {
     /// With its response.
     pub report_over_mqtt: Bill,
+    /// That asks for no response, where `ACCEPTED` is `asked`.
+    pub report_without_response: Bill,
     pub report_over_http: Bill,
     pub acknowledging_report_over_http: Bill,
     pub notification_to_queue: Batched,
     /// `documents`, to one subscriber.
     pub documents: Batched,
+    /// Comparison of reported and desired values that do not differ.
+    pub delta: Batched,
     pub inbox_message: Batched,
     pub inbox_read_over_mqtt: Bill,
     pub signal: Batched,
@@ -46,7 +50,7 @@ pub struct Idle {
     pub alarm_metrics: u32,
     pub custom_metrics: u32,
     pub dashboards: u32,
-    /// Largest line of metrics that a function logs for an invocation, as CloudWatch counts it; 0 if they are switched off.
+    /// Largest line of metrics that a function logs, as CloudWatch counts it; 0 if they are switched off.
     pub log_bytes: u32,
     /// Traces invocations.
     pub traced: bool,

@@ -19,6 +19,9 @@ const LARGEST_QUEUE_BATCH: f64 = 10.0;
 const LARGEST_STREAM_BATCH: f64 = 100.0;
 /// Memory of a function, in GB.
 const FUNCTION_GIGABYTES: f64 = 0.25;
+/// Most invocations whose metrics are in one line of logs, and the seconds after which a process logs a line.
+const INVOCATIONS_PER_LINE: f64 = 100.0;
+const SECONDS_PER_LINE: f64 = 50.0;
 /// Share of invocations that X-Ray records by its default rule.
 const TRACED_SHARE: f64 = 0.05;
 
@@ -29,6 +32,10 @@ pub struct Fleet {
     /// Of each device, as the other rates.
     pub reports_per_minute: f64,
     pub transport: Transport,
+    /// Each report gets a response, which the device receives.
+    pub accepted: bool,
+    /// The registration that publishes deltas is switched on. Reports make no delta.
+    pub delta: bool,
     /// Notifications to queues for each report.
     pub notifications_per_report: f64,
     /// Subscribers of each device's `documents`; none if the registration is switched off.
@@ -81,7 +88,7 @@ pub struct ServiceCost {
 }
 
 impl Fleet {
-    fn check(&self) -> Result<(), InvalidFleet> {
+    pub(crate) fn check(&self) -> Result<(), InvalidFleet> {
         let figures = [
             ("devices", self.devices),
             ("reports per minute", self.reports_per_minute),
@@ -109,15 +116,10 @@ impl Fleet {
     /// If a figure is negative or not finite.
     pub fn estimate(&self, counts: &Counts) -> Result<Estimate, InvalidFleet> {
         self.check()?;
-        // Functions that batches or the schedule invoke log a line of metrics; those of requests log nothing.
-        let idle = self.complete(Bill::default(), self.idle(counts), counts);
-        let shadows = self.complete(
-            self.shadows(counts),
-            listener(counts, self.reports()),
-            counts,
-        );
-        let (reads, stored) = self.inbox(counts);
-        let rest = self.complete(reads, stored.plus(self.sensors(counts)), counts);
+        let idle = self.complete(self.idle(counts), counts);
+        let shadows = self.shadows(counts).plus(listener(counts, self.reports()));
+        let shadows = self.complete(shadows, counts);
+        let rest = self.complete(self.inbox(counts).plus(self.sensors(counts)), counts);
         let bill = idle.plus(shadows).plus(rest);
         let all = [
             Service::DynamoDb,
@@ -155,14 +157,22 @@ impl Fleet {
         Bill::default().and(Unit::IotConnectionMinute, minutes)
     }
 
+    /// One report with its response.
+    pub(crate) fn report(&self, counts: &Counts) -> Bill {
+        let over_mqtt = match self.accepted {
+            true => counts.report_over_mqtt,
+            false => counts.report_without_response,
+        };
+        match self.transport {
+            Transport::Mqtt => over_mqtt,
+            Transport::BasicIngest => over_mqtt.and(Unit::IotMessage, -1.0),
+            Transport::Http => counts.report_over_http,
+        }
+    }
+
     /// Reports with their responses and notifications, without the invocations of the listener.
     fn shadows(&self, counts: &Counts) -> Bill {
-        let reports = self.reports();
-        let report = match self.transport {
-            Transport::Mqtt => counts.report_over_mqtt,
-            Transport::BasicIngest => counts.report_over_mqtt.and(Unit::IotMessage, -1.0),
-            Transport::Http => counts.report_over_http,
-        };
+        let (reports, report) = (self.reports(), self.report(counts));
         let notifications = counts.notification_to_queue.message;
         let notifications = notifications.times(self.notifications_per_report * reports);
         let mut bill = self
@@ -174,17 +184,18 @@ impl Fleet {
             let documents = counts.documents.message;
             let documents = documents.and(Unit::IotMessage, subscribers - 1.0);
             bill = bill.plus(documents.times(reports));
+        } else if self.delta {
+            // Where both are published, one read serves both.
+            bill = bill.plus(counts.delta.message.times(reports));
         }
         bill
     }
 
-    /// Reading messages, and storing them.
-    fn inbox(&self, counts: &Counts) -> (Bill, Bill) {
+    /// Storing messages, and reading them.
+    fn inbox(&self, counts: &Counts) -> Bill {
         let messages = self.devices * self.messages_per_day * DAYS_PER_MONTH;
-        (
-            counts.inbox_read_over_mqtt.times(messages),
-            from_queue(&counts.inbox_message, messages),
-        )
+        let read = counts.inbox_read_over_mqtt.times(messages);
+        read.plus(from_queue(&counts.inbox_message, messages))
     }
 
     fn sensors(&self, counts: &Counts) -> Bill {
@@ -211,17 +222,19 @@ impl Fleet {
             .and(Unit::Dashboard, f64::from(idle.dashboards))
     }
 
-    /// Adds what every invocation costs: duration, traces, and logs of those that write some.
-    fn complete(&self, silent: Bill, logging: Bill, counts: &Counts) -> Bill {
+    /// Adds what every invocation costs: duration, traces and logs.
+    fn complete(&self, bill: Bill, counts: &Counts) -> Bill {
         let idle = counts.idle(self.profile);
-        let logged = logging.count(Unit::Lambda) * f64::from(idle.log_bytes) / 1e9;
-        let bill = silent.plus(logging);
         let invocations = bill.count(Unit::Lambda);
         let seconds = invocations * self.invocation_milliseconds / 1_000.0;
         let traced = match idle.traced {
             true => TRACED_SHARE,
             false => 0.0,
         };
+        let processes = (seconds / SECONDS_PER_MONTH).ceil();
+        let lines =
+            invocations / INVOCATIONS_PER_LINE + processes * SECONDS_PER_MONTH / SECONDS_PER_LINE;
+        let logged = lines.min(invocations) * f64::from(idle.log_bytes) / 1e9;
         bill.and(Unit::LambdaGbSecond, seconds * FUNCTION_GIGABYTES)
             .and(Unit::LogGigabyte, logged)
             .and(Unit::Trace, invocations * traced)
@@ -231,7 +244,7 @@ impl Fleet {
         let subscribers = self.documents_subscribers.unwrap_or(0.0);
         let notifications = self.notifications_per_report;
         let messages = match self.transport {
-            Transport::Mqtt | Transport::BasicIngest => 2.0,
+            Transport::Mqtt | Transport::BasicIngest => 1.0 + f64::from(u8::from(self.accepted)),
             Transport::Http => 0.0,
         };
         let report = Bill::default()
@@ -269,6 +282,8 @@ mod tests {
             devices: 0.0,
             reports_per_minute: 1.0,
             transport: Transport::Mqtt,
+            accepted: true,
+            delta: true,
             notifications_per_report: 0.0,
             documents_subscribers: None,
             messages_per_day: 0.0,
@@ -346,10 +361,9 @@ mod tests {
     }
 
     #[test]
-    fn only_functions_with_metrics_log() {
-        let requests = Fleet {
+    fn metrics_of_many_invocations_share_a_line_of_logs() {
+        let reports = Fleet {
             devices: 1_000.0,
-            transport: Transport::Http,
             ..fleet()
         };
         let logs = |fleet: Fleet| {
@@ -358,14 +372,49 @@ mod tests {
             let mut logs = units.filter(|(name, _)| *name == "log gigabyte");
             logs.next().map_or(0.0, |(_, count)| count)
         };
-        assert_eq!(logs(requests), 0.0);
+        assert_eq!(logs(reports), 0.0);
         let prod = Fleet {
             profile: Profile::Prod,
-            ..requests
+            ..reports
         };
-        // 43.8 million reports in a quarter as many batches of the listener, and a sweep a minute.
+        // 43.8 million reports with lines of some two kilobytes.
         let gigabytes = logs(prod);
-        assert!(gigabytes > 5.0 && gigabytes < 15.0, "{gigabytes}");
+        assert!(gigabytes > 0.5 && gigabytes < 2.0, "{gigabytes}");
+    }
+
+    /// 10,000 devices with a report a minute, against the managed service without responses.
+    #[test]
+    fn shadows_cost_no_more_than_those_of_aws_iot() {
+        let cheapest = Fleet {
+            devices: 10_000.0,
+            transport: Transport::BasicIngest,
+            accepted: false,
+            ..fleet()
+        };
+        for profile in [Profile::Dev, Profile::Prod] {
+            let estimate = bill(Fleet {
+                profile,
+                ..cheapest
+            });
+            let ratio = estimate.shadow_dollars / estimate.device_shadow_dollars;
+            assert!(ratio <= 0.7, "{ratio}");
+        }
+        let managed = bill(cheapest).device_shadow_dollars;
+        assert!(
+            (managed - (547.5 + 438.0 + 35.04)).abs() < 0.01,
+            "{managed}"
+        );
+    }
+
+    #[test]
+    fn sensors_over_queues_cost_less_than_950_dollars() {
+        let sensors = bill(Fleet {
+            sensors: 10_000.0,
+            webhooks_per_day: 2.0,
+            profile: Profile::Prod,
+            ..fleet()
+        });
+        assert!(sensors.total_dollars <= 950.0, "{}", sensors.total_dollars);
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod query;
 mod sources;
 mod store;
 
+pub use sources::SOURCE_SHARDS;
+
 use aws_sdk_dynamodb::Client;
 
 use crate::table::Table;

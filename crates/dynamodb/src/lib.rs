@@ -27,6 +27,8 @@ mod document;
 #[cfg(feature = "emulation")]
 pub mod emulation;
 mod error;
+#[cfg(test)]
+mod hot_keys;
 mod idempotency;
 mod inbox;
 mod progress;
@@ -45,7 +47,7 @@ mod value;
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
 pub use idempotency::DynamoDbIdempotency;
-pub use inbox::DynamoDbInbox;
+pub use inbox::{DynamoDbInbox, SOURCE_SHARDS};
 pub use progress::DynamoDbProgress;
 #[cfg(feature = "scan")]
 pub use scan::TableScan;

@@ -31,11 +31,11 @@ pub struct SensorConfig {
 }
 
 impl SensorConfig {
-    /// A table with the defaults: 16 shards, readings kept forever.
+    /// A table with the defaults: 64 shards, readings kept forever.
     ///
     /// ```
     /// use antumbra_dynamodb::SensorConfig;
-    /// assert_eq!(SensorConfig::new("antumbra").shards, 16);
+    /// assert_eq!(SensorConfig::new("antumbra").shards, 64);
     /// ```
     pub fn new(table: impl Into<String>) -> SensorConfig {
         SensorConfig {

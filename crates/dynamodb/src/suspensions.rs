@@ -5,6 +5,7 @@ use std::time::Duration;
 use antumbra_service::notifications::suspension::{
     FAILURE_WINDOW, SpilledKey, Suspension, SuspensionState, Suspensions,
 };
+use antumbra_service::shard;
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ItemKind;
@@ -18,6 +19,8 @@ use crate::value::{
     EpochMilliseconds, epoch_seconds, from_item, number, read_number, seconds, text,
 };
 
+/// Shards of the marks of a registration.
+const MARK_SHARDS: u32 = 16;
 /// Time for which a count of failures is kept after it is no longer used.
 const SPARE: Duration = Duration::from_secs(3600);
 
@@ -70,8 +73,14 @@ fn record_key(registration: &str) -> Key {
     Key::new(ItemKind::Suspension, "", registration)
 }
 
+/// Partition of marks. Many keys are marked in a second if the target of a registration for all devices fails.
+fn mark_owner(registration: &str, shard: u32) -> String {
+    format!("{registration}~{shard}")
+}
+
 fn mark_key(key: &SpilledKey) -> Key {
-    Key::new(ItemKind::SpilledKey, &key.registration, &key.key)
+    let owner = mark_owner(&key.registration, shard(&key.key, MARK_SHARDS));
+    Key::new(ItemKind::SpilledKey, &owner, &key.key)
 }
 
 fn conditional(write: Write, version: Version) -> Write {
@@ -165,7 +174,24 @@ impl Suspensions for DynamoDbSuspensions {
     }
 
     async fn is_drained(&self, registration: &str, now: Timestamp) -> Result<bool, StoreError> {
-        let partition = ItemKind::SpilledKey.partition(registration);
+        for shard in 0..MARK_SHARDS {
+            if !self.is_shard_drained(registration, shard, now).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl DynamoDbSuspensions {
+    async fn is_shard_drained(
+        &self,
+        registration: &str,
+        shard: u32,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let owner = mark_owner(registration, shard);
+        let partition = ItemKind::SpilledKey.partition(&owner);
         let mut query = Query::new("#PK = :partition")
             .consistent()
             .filter("#ttl > :now")

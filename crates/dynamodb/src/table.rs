@@ -17,7 +17,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
 pub(crate) use ordered::{KeySpan, OrderedListing, outside};
-pub(crate) use query::Query;
+pub(crate) use query::{Items, Query};
 pub(crate) use read::{BatchRead, Found, SnapshotError};
 pub(crate) use write::{Outcome, Refusal, Write};
 
@@ -70,6 +70,10 @@ impl Table {
             .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
             .build();
         Table::new(Client::from_conf(config), tables::MAIN.name, tables::MAIN)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) fn attributes(&self, key: &Key) -> Item {

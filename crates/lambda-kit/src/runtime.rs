@@ -20,12 +20,13 @@ use serde::ser::Error as _;
 use serde_json::value::RawValue;
 
 use crate::handler::{Handler, Invocation, Response};
-use crate::metrics::{self, Metric, Unit};
+use crate::metrics::{self, Collector, Metric, Unit};
 
 /// Serves the invocations of the named function until the process ends.
 pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Error> {
     let body = Body::default();
     let (taken, handler) = (body.clone(), &handler);
+    let collector = &Mutex::new(Collector::default());
     let service = service_fn(move |call: LambdaEvent<()>| {
         let deployed = call.context.env_config.function_name.clone();
         let invocation = Invocation {
@@ -44,6 +45,7 @@ pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Er
                 },
                 &response,
                 started,
+                collector,
             );
             Ok::<_, Diagnostic>(Payload(response.payload))
         }
@@ -55,9 +57,9 @@ pub async fn run(function: &'static str, handler: impl Handler) -> Result<(), Er
         .await
 }
 
-/// Logs the metrics under the name that the function has in its deployment, so that deployments in one account do not mix.
-/// A function without metrics of its own logs no line for each invocation.
-fn emit(function: &str, response: &Response, started: Instant) {
+/// Collects the metrics, and logs them now and then, under the name that the function has in its deployment, so that
+/// deployments in one account do not mix.
+fn emit(function: &str, response: &Response, started: Instant, collector: &Mutex<Collector>) {
     if response.metrics.is_empty() {
         return;
     }
@@ -66,7 +68,11 @@ fn emit(function: &str, response: &Response, started: Instant) {
         let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
         all.push(Metric::new("duration", milliseconds, Unit::Milliseconds));
     }
-    metrics::emit(function, SystemClock.now(), &all);
+    let now = SystemClock.now();
+    let mut collector = collector.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(collected) = collector.add(&all, now) {
+        metrics::emit(function, now, &collected);
+    }
 }
 
 /// JSON that is serialized already.

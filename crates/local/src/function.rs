@@ -5,7 +5,8 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use antumbra_lambda_kit::functions::spec;
-use antumbra_lambda_kit::{Handler, Invocation, metrics};
+use antumbra_lambda_kit::metrics::{self, Collected};
+use antumbra_lambda_kit::{Handler, Invocation};
 use antumbra_service::clock::{Clock as _, ShiftedClock};
 use bytes::Bytes;
 
@@ -39,7 +40,7 @@ pub struct Function {
 
 impl Function {
     /// A function of the product, with the timeout of its entry in `FUNCTIONS`. The clock sets the deadline
-    /// of each invocation. Metrics are printed as Lambda logs them, if wanted.
+    /// of each invocation. Its metrics are printed in the form of Lambda's logs, if wanted.
     pub(crate) fn from_handler(
         name: &'static str,
         clock: ShiftedClock,
@@ -60,7 +61,9 @@ impl Function {
                 let response = response.map_err(|error| HandlerError(error.to_string()))?;
                 tracing::debug!(function = name, metrics = ?response.metrics, "invoked");
                 if logs_metrics && !response.metrics.is_empty() {
-                    metrics::emit(name, clock.now(), &response.metrics);
+                    let metrics = response.metrics.iter().copied();
+                    let metrics: Vec<Collected> = metrics.map(Collected::from).collect();
+                    metrics::emit(name, clock.now(), &metrics);
                 }
                 Ok(response.payload)
             }

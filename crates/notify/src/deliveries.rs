@@ -20,11 +20,12 @@ use crate::dispatch_list::{Content, Entry};
 use crate::plan::Plan;
 use crate::retry::read_with_retries;
 
-const CONCURRENT_READS: usize = 8;
+/// Maximum number of concurrent reads.
+const CONCURRENT_READS: usize = 32;
 /// Longest difference between the clock of the table and of the function that removed a link.
 const CLOCK_DIFFERENCE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent writes.
-const CONCURRENT_WRITES: usize = 16;
+const CONCURRENT_WRITES: usize = 32;
 
 #[derive(Clone)]
 pub struct ClientsRoute {

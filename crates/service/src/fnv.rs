@@ -7,8 +7,8 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The shard of an id.
-pub(crate) fn shard(id: &str, shards: u32) -> u32 {
+/// Returns the shard of a text, below the number of shards; stable everywhere.
+pub fn shard(text: &str, shards: u32) -> u32 {
     // The remainder of a u32 fits one.
-    (fnv1a(id.as_bytes()) % u64::from(shards.max(1))) as u32
+    (fnv1a(text.as_bytes()) % u64::from(shards.max(1))) as u32
 }

@@ -27,4 +27,4 @@ pub use ports::{
     Contact, MessageDeleter, MessageIndex, MessageReader, MessageWriter, Order, Range,
     SourceTracker, Sources, StoreMessageError, Stored,
 };
-pub use source_tracker::HourlySourceTracker;
+pub use source_tracker::{HourlySourceTracker, contact_hour};

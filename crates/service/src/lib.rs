@@ -22,3 +22,5 @@ pub mod sensors;
 pub mod shadows;
 pub mod store;
 pub mod text;
+
+pub use fnv::shard;

@@ -14,6 +14,9 @@
 //! Bound: a sensor becomes lost not before its deadline, and at most one sweep period and one sweep run after
 //! it, or after everything sent until the deadline has been ingested.
 //!
+//! Many sensors are swept by several invocations at the same time, each with a group of the index's shards
+//! ([`SweepGroup`]). What one does not reach in time is due for the next.
+//!
 //! Limits: no marker is sent through brokers other than SQS; there the current time is the watermark. A signal
 //! that has to be delivered again after the marker behind it was ingested can be missed; see
 //! [`QueueProbe::settle`].
@@ -27,4 +30,4 @@ use std::time::Duration;
 pub const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 
 pub use ingest_watermark::{IngestProgress, QueueProbe, ingest_watermark};
-pub use sweep::{Limits, SweepSummary, sweep};
+pub use sweep::{InvalidGroup, Limits, SweepGroup, SweepSummary, sweep};

@@ -19,12 +19,12 @@
 //! | main | `DUE#{shard}` | `AT#{time}#{client}#{order}` | delivery to queue again, or client to release |
 //! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
 //! | main | `SUSPENSIONS` | `REGISTRATION#{name}` | registration whose target fails |
-//! | main | `SPILLED#{registration}` | `KEY#{key}` | key with messages in the spill queue |
+//! | main | `SPILLED#{registration}~{shard}` | `KEY#{key}` | key with messages in the spill queue |
 //! | main | `ONCE#{key}` | `ONCE` | idempotency record |
 //! | main | `ONCE#{key}` | `PART#{owner}#{number}` | part of a large stored response |
 //! | main | `SETTINGS` | `SETTINGS` | settings that all programs using the table share |
 //! | messages | `{source}` | `{message}` | message, or the tombstone of a deleted one |
-//! | messages | `#sources` | `{source}` | last contact of a source |
+//! | messages | `#sources#{shard}` | `{source}` | last contact of a source |
 //!
 //! A deleted shadow document keeps its key until its version expires; it has [`attributes::DELETED_AT`].
 //! `SENSORINFO` sorts directly after the readings, so one query backwards from it returns the sensor and
@@ -163,7 +163,7 @@ item_kinds! {
     IdempotencyPart: "ONCE#", "PART#", private;
     Settings: "SETTINGS", "SETTINGS", private;
     InboxMessage: "", "", Messages;
-    InboxSource: "#sources", "", other;
+    InboxSource: "#sources#", "", other;
 }
 
 impl ItemKind {
@@ -241,8 +241,8 @@ impl<'a> ItemKey<'a> {
 
     /// Parses a key of the messages table. A source cannot contain `#`.
     pub fn parse_message(partition: &'a str, sort: &'a str) -> ItemKey<'a> {
-        if partition == ItemKind::InboxSource.partition_prefix() {
-            ItemKey::Known(ItemKind::InboxSource, "", sort)
+        if let Some(shard) = id(partition, ItemKind::InboxSource.partition_prefix()) {
+            ItemKey::Known(ItemKind::InboxSource, shard, sort)
         } else if partition.contains('#') {
             ItemKey::Unknown
         } else {
@@ -291,7 +291,7 @@ mod tests {
             let id_of = |prefix: &str, id| if prefix.ends_with('#') { id } else { "" };
             let (owner, id) = match kind {
                 ItemKind::InboxMessage => ("door-1", "17#3"),
-                ItemKind::InboxSource => ("", "door-1"),
+                ItemKind::InboxSource => ("3", "door-1"),
                 _ => (
                     id_of(kind.partition_prefix(), "DS#a#b"),
                     id_of(kind.sort_prefix(), "STATE#1"),

@@ -1,6 +1,8 @@
 //! `antumbra cost`: the monthly bill of a fleet, from counted calls.
 
-use antumbra_cost::{Counts, Estimate, Fleet, PRICES_OF, PRICES_REGION, Profile, Transport};
+use antumbra_cost::{
+    Counts, Estimate, Fleet, PRICES_OF, PRICES_REGION, Profile, Resource, Transport,
+};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Number;
@@ -19,6 +21,13 @@ pub(crate) struct CostArguments {
     /// Transport of reports. AWS bills no message for a report over Basic Ingest.
     #[arg(long, value_enum, default_value_t = TransportName::Mqtt)]
     transport: TransportName,
+    /// Reports get no response unless they ask for one: `ACCEPTED` is `asked`. Compared with devices of AWS IoT Device Shadow
+    /// that do not subscribe to theirs.
+    #[arg(long)]
+    no_accepted: bool,
+    /// The registration that publishes `delta` is switched off.
+    #[arg(long)]
+    no_delta: bool,
     /// Notifications to queues for each report.
     #[arg(long, default_value_t = 0.0, value_name = "COUNT")]
     notifications_per_report: f64,
@@ -46,6 +55,9 @@ pub(crate) struct CostArguments {
     /// Billed duration of an invocation.
     #[arg(long, default_value_t = 20.0, value_name = "MILLISECONDS")]
     invocation_milliseconds: f64,
+    /// Prints also the load and the limit of each resource, and what raises the limit.
+    #[arg(long)]
+    capacity: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -65,6 +77,16 @@ struct Output {
     idle_dollars: Number,
     shadow_dollars: Number,
     device_shadow_dollars: Number,
+    capacity: Vec<ResourceOutput>,
+}
+
+#[derive(Serialize)]
+struct ResourceOutput {
+    resource: &'static str,
+    load: Number,
+    limit: Number,
+    unit: &'static str,
+    raise: &'static str,
 }
 
 #[derive(Serialize)]
@@ -84,9 +106,13 @@ pub(crate) fn run(arguments: &CostArguments, as_json: bool) -> Result<String, Cl
     let counts = Counts::of_this_version().map_err(CliError::failed)?;
     let fleet = arguments.fleet();
     let estimate = fleet.estimate(&counts).map_err(CliError::invalid)?;
+    let capacity = fleet.capacity(&counts).map_err(CliError::invalid)?;
     Ok(match as_json {
-        true => json(&Output::from(&estimate)),
-        false => text(&estimate),
+        true => json(&Output::new(&estimate, &capacity)),
+        false => match capacity.is_empty() || !arguments.capacity {
+            true => text(&estimate),
+            false => format!("{}\n\n{}", text(&estimate), capacity_text(&capacity)),
+        },
     })
 }
 
@@ -100,6 +126,8 @@ impl CostArguments {
                 TransportName::BasicIngest => Transport::BasicIngest,
                 TransportName::Http => Transport::Http,
             },
+            accepted: !self.no_accepted,
+            delta: !self.no_delta,
             notifications_per_report: self.notifications_per_report,
             documents_subscribers: (!self.no_documents).then_some(self.documents_subscribers),
             messages_per_day: self.messages_per_day,
@@ -121,8 +149,15 @@ fn cents(dollars: f64) -> Number {
     Number::from_f64(rounded).unwrap_or_else(|| 0.into())
 }
 
-impl From<&Estimate> for Output {
-    fn from(estimate: &Estimate) -> Output {
+impl Output {
+    fn new(estimate: &Estimate, capacity: &[Resource]) -> Output {
+        let capacity = capacity.iter().map(|resource| ResourceOutput {
+            resource: resource.name,
+            load: cents(resource.load),
+            limit: cents(resource.limit),
+            unit: resource.unit,
+            raise: resource.raise,
+        });
         let services = estimate.services.iter().map(|line| ServiceOutput {
             service: line.service.name(),
             dollars: cents(line.dollars),
@@ -143,6 +178,7 @@ impl From<&Estimate> for Output {
             idle_dollars: cents(estimate.idle_dollars),
             shadow_dollars: cents(estimate.shadow_dollars),
             device_shadow_dollars: cents(estimate.device_shadow_dollars),
+            capacity: capacity.collect(),
         }
     }
 }
@@ -196,4 +232,27 @@ fn text(estimate: &Estimate) -> String {
         "Prices of {PRICES_REGION} on {PRICES_OF}, without free tiers, storage and data transfer."
     );
     format!("{}\n{}", table(&rows), styled(FAINT, &note))
+}
+
+fn capacity_text(capacity: &[Resource]) -> String {
+    let rounded = |number: f64| match number {
+        small if small < 10.0 => format!("{small:.1}"),
+        large => format!("{large:.0}"),
+    };
+    let row = |resource: &Resource| {
+        vec![
+            resource.name.to_owned(),
+            format!("{:.0} %", resource.used() * 100.0),
+            format!(
+                "{} of {} {}",
+                rounded(resource.load),
+                rounded(resource.limit),
+                resource.unit
+            ),
+            styled(FAINT, resource.raise),
+        ]
+    };
+    let rows: Vec<Vec<String>> = capacity.iter().map(row).collect();
+    let note = "Limits of a new account and of the template's defaults, and what raises them.";
+    format!("{}\n{}", table(&rows), styled(FAINT, note))
 }

@@ -17,7 +17,10 @@ use crate::functions::{Function, Source, functions};
 use crate::template::Stack;
 use scene::{QUEUE_BATCH, STREAM_BATCH, Scene};
 
-const BEGIN: &str = "<!-- costs: written by scripts/write-costs -->";
+/// Beginnings of the generated tables in docs/costs.md, and the end of each.
+const OPERATIONS: &str = "<!-- costs: written by scripts/write-costs -->";
+const SWITCHES: &str = "<!-- switches: written by scripts/write-costs -->";
+const CAPACITY: &str = "<!-- capacity: written by scripts/write-costs -->";
 const END: &str = "<!-- end of costs -->";
 
 /// A row of the table: operation, bill, and the price of AWS IoT Device Shadow for the same, if it has it.
@@ -30,9 +33,10 @@ struct Row {
 async fn count() -> Counts {
     let scene = Scene::start().await;
     let report_over_mqtt = scene.report_over_mqtt().await;
+    let report_without_response = scene.report_without_response().await;
     let report_over_http = scene.report_over_http().await;
     let acknowledging_report_over_http = scene.acknowledging_report().await;
-    let (notification_to_queue, documents) = scene.notifications().await;
+    let [notification_to_queue, documents, delta] = scene.notifications().await;
     let inbox_message = scene.inbox_message().await;
     let inbox_read_over_mqtt = scene.inbox_get().await;
     let signal = scene.sensor_message().await;
@@ -41,10 +45,12 @@ async fn count() -> Counts {
     scene.stop().await;
     Counts {
         report_over_mqtt,
+        report_without_response,
         report_over_http,
         acknowledging_report_over_http,
         notification_to_queue,
         documents,
+        delta,
         inbox_message,
         inbox_read_over_mqtt,
         signal,
@@ -100,7 +106,8 @@ fn idle(root: &Stack) -> Idle {
     }
 }
 
-/// Bytes of the longest line that a function logs at the default level if nothing goes wrong, with the 26 that CloudWatch adds.
+/// Bytes of the longest line that a function logs at the default level if nothing goes wrong, with the 26 that CloudWatch
+/// adds.
 fn longest_line() -> u32 {
     let longest = metric_lines().into_iter().map(|line| line.len()).max();
     longest.unwrap() as u32 + 26
@@ -115,6 +122,16 @@ fn rows(counts: &Counts) -> Vec<Row> {
         "a report over MQTT, with its response",
         counts.report_over_mqtt,
         Some(operation.and(Unit::IotMessage, 2.0)),
+    );
+    row(
+        "a report over MQTT, with `ACCEPTED=asked`",
+        counts.report_without_response,
+        Some(operation.and(Unit::IotMessage, 1.0)),
+    );
+    row(
+        "a report over Basic Ingest, with `ACCEPTED=asked`",
+        counts.report_without_response.and(Unit::IotMessage, -1.0),
+        Some(operation.and(Unit::IotMessage, 1.0)),
     );
     row(
         "a report over HTTP",
@@ -136,6 +153,11 @@ fn rows(counts: &Counts) -> Vec<Row> {
         "`documents` to one device",
         counts.documents.at(stream),
         Some(Bill::default().and(Unit::IotMessage, 1.0)),
+    );
+    row(
+        "a comparison of reported and desired for `delta`",
+        counts.delta.at(stream),
+        None,
     );
     row(
         "an inbox message, stored",
@@ -180,33 +202,106 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// 10,000 devices with a report a minute: the bill as the switches are set one after the other.
+fn switches(counts: &Counts) -> String {
+    let mut fleet = Fleet {
+        devices: 10_000.0,
+        reports_per_minute: 1.0,
+        documents_subscribers: Some(0.0),
+        profile: Profile::Prod,
+        ..nobody()
+    };
+    let mut table = String::new();
+    table += "| shadows of 10,000 devices, a report a minute | Antumbra | AWS IoT Device Shadow | ratio |\n|---|---|---|---|\n";
+    let mut row = |what: &str, fleet: &Fleet| {
+        let bill = fleet.estimate(counts).unwrap();
+        let (ours, theirs) = (bill.shadow_dollars, bill.device_shadow_dollars);
+        table += &format!(
+            "| {what} | ${ours:.0} | ${theirs:.0} | {:.2} |\n",
+            ours / theirs
+        );
+    };
+    row(
+        "as AWS IoT does: `accepted` to each device, `documents` that nobody receives",
+        &fleet,
+    );
+    fleet.documents_subscribers = None;
+    row("registration `shadow-documents` switched off", &fleet);
+    fleet.accepted = false;
+    row("and `ACCEPTED=asked`", &fleet);
+    fleet.transport = Transport::BasicIngest;
+    row("and reports over Basic Ingest", &fleet);
+    fleet.delta = false;
+    row("and registration `shadow-delta` switched off", &fleet);
+    table
+}
+
+/// Fleets with a report and a signal a minute, and two webhooks a day: use of each resource.
+fn capacity(counts: &Counts) -> String {
+    let sizes = [10_000.0, 100_000.0, 1_000_000.0];
+    let resources = sizes.map(|size| {
+        let fleet = Fleet {
+            devices: size,
+            reports_per_minute: 1.0,
+            transport: Transport::BasicIngest,
+            accepted: false,
+            messages_per_day: 1.0,
+            sensors: size,
+            signals_per_minute: 1.0,
+            webhooks_per_day: 2.0,
+            profile: Profile::Prod,
+            ..nobody()
+        };
+        fleet.capacity(counts).unwrap()
+    });
+    let mut table = String::new();
+    table += "| devices and as many sensors: | 10,000 | 100,000 | 1,000,000 | raised by |\n|---|---|---|---|---|\n";
+    for resource in &resources[2] {
+        let used = resources.iter().map(|of| {
+            let same = of.iter().find(|other| other.name == resource.name);
+            format!("{:.0} %", same.unwrap().used() * 100.0)
+        });
+        let used = used.collect::<Vec<_>>().join(" | ");
+        table += &format!("| {} | {used} | {} |\n", resource.name, resource.raise);
+    }
+    table
+}
+
+/// The page with a table in place of the one that is there.
+fn with_table(page: &str, begin: &str, table: &str) -> String {
+    let (before, rest) = page.split_once(begin).expect("the place of the table");
+    let (_, after) = rest.split_once(END).expect("the end of the table");
+    format!("{before}{begin}\n{table}{END}{after}")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_documented_costs_and_those_of_the_command_are_the_counted_ones() {
     let counts = count().await;
-    let table = table(&rows(&counts));
     let path = workspace().join("docs/costs.md");
     let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("the place of the table");
-    let (written_table, after) = rest.split_once(END).expect("the end of the table");
+    let counted_page = with_table(&page, OPERATIONS, &table(&rows(&counts)));
+    let counted_page = with_table(&counted_page, SWITCHES, &switches(&counts));
+    let counted_page = with_table(&counted_page, CAPACITY, &capacity(&counts));
     let counted = serde_json::to_string_pretty(&counts).unwrap() + "\n";
     let file = workspace().join("crates/cost/counts.json");
     if std::env::var_os("ANTUMBRA_WRITE_COSTS").is_some() {
-        let written = format!("{before}{BEGIN}\n{table}{END}{after}");
-        std::fs::write(&path, written).unwrap();
+        std::fs::write(&path, counted_page).unwrap();
         std::fs::write(&file, counted).unwrap();
         return;
     }
     let again = "scripts/write-costs writes it again";
-    assert_eq!(written_table.trim(), table.trim(), "{again}");
+    assert_eq!(page, counted_page, "{again}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), counted, "{again}");
 }
 
-/// Dollars a month of a deployment without any message.
-fn idle_dollars(given: &[(&str, &str)]) -> f64 {
-    let nobody = Fleet {
+/// A fleet without devices.
+fn nobody() -> Fleet {
+    Fleet {
         devices: 0.0,
         reports_per_minute: 0.0,
         transport: Transport::Mqtt,
+        accepted: true,
+        delta: true,
         notifications_per_report: 0.0,
         documents_subscribers: None,
         messages_per_day: 0.0,
@@ -215,12 +310,43 @@ fn idle_dollars(given: &[(&str, &str)]) -> f64 {
         webhooks_per_day: 0.0,
         profile: Profile::Dev,
         invocation_milliseconds: 20.0,
-    };
+    }
+}
+
+/// Dollars a month of a deployment without any message.
+fn idle_dollars(given: &[(&str, &str)]) -> f64 {
     let counts = Counts {
         dev: idle(&Stack::deploy(given)),
         ..Counts::of_this_version().unwrap()
     };
-    nobody.estimate(&counts).unwrap().idle_dollars
+    nobody().estimate(&counts).unwrap().idle_dollars
+}
+
+/// The limits that `antumbra cost` knows are those of the code and of the templates.
+#[test]
+fn capacity_is_estimated_with_the_constants_of_the_product() {
+    use antumbra_cost::capacity::product;
+    use antumbra_service::sensors::DEFAULT_SHARDS;
+    assert_eq!(product::LIVE_SHARDS, f64::from(DEFAULT_SHARDS));
+    assert_eq!(
+        product::SOURCE_SHARDS,
+        f64::from(antumbra_dynamodb::SOURCE_SHARDS)
+    );
+    let published = antumbra_publish::channels::iot::CONCURRENT_CALLS;
+    assert_eq!(product::PUBLISHED_AT_ONCE, published as f64);
+    let root = Stack::deploy(&[]);
+    let functions = functions(&root);
+    for source in &functions[antumbra_webhook_deliver::NAME].sources {
+        let most = &source.properties["ScalingConfig"]["MaximumConcurrency"];
+        assert_eq!(most.as_f64(), Some(product::DELIVERIES_AT_ONCE));
+    }
+    let sweep = &functions[antumbra_liveness_sweep::NAME];
+    assert_eq!(
+        sweep.properties["MemorySize"].as_f64(),
+        Some(product::SWEEP_MEMORY)
+    );
+    let seconds = sweep.timeout_seconds as f64 - 10.0 - 5.0 - 2.0;
+    assert_eq!(product::SWEEP_SECONDS, seconds);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::template::{Resource, Stack, text};
 
 /// Properties that are names in the account, by type of resource.
-const NAMES: [(&str, &[&str]); 14] = [
+const NAMES: [(&str, &[&str]); 15] = [
     ("AWS::DynamoDB::Table", &["TableName"]),
     ("AWS::SQS::Queue", &["QueueName"]),
     ("AWS::Serverless::Function", &["FunctionName"]),
@@ -17,6 +17,7 @@ const NAMES: [(&str, &[&str]); 14] = [
     ("AWS::IAM::RolePolicy", &[]),
     ("AWS::IoT::TopicRule", &["RuleName"]),
     ("AWS::IoT::Policy", &["PolicyName"]),
+    ("AWS::Events::Rule", &["Name"]),
     ("AWS::SNS::Topic", &["TopicName"]),
     ("AWS::SNS::TopicPolicy", &[]),
     ("AWS::CloudWatch::Alarm", &["AlarmName"]),
@@ -42,6 +43,7 @@ fn stage(name: &str, prefix: &str) -> Vec<Resource> {
         ("Profile", "prod"),
         ("AlarmEmail", "ops@example.com"),
         ("Canary", "Canary10Percent5Minutes"),
+        ("SweepGroups", "16"),
     ];
     Stack::deploy(&given).resources()
 }

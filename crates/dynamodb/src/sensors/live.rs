@@ -1,21 +1,25 @@
 //! Liveness: sensors whose deadline may have passed.
 
 use antumbra_service::paging::page_limit;
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::state::Connection;
-use antumbra_service::sensors::state::attributes::{AWAITED, CHECK_AT, CONNECTION, LOST_AT};
+use antumbra_service::sensors::state::attributes::{
+    AWAITED, CHECK_AT, CONNECTION, DEADLINE, LOST_AT,
+};
 use antumbra_service::sensors::{CheckOutcome, Cursor, LivenessIndex, Page, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
-use crate::table::{Item, Outcome, Query, Write};
+use crate::table::{BatchRead, Item, Outcome, Query, Write};
 use crate::tables::LIVE;
-use crate::value::{epoch_milliseconds, number, read_text, text};
+use crate::value::{epoch_milliseconds, number, read_number, read_text, text};
 
 const LOSE: &str = "SET #connection = :lost, #lostAt = :now, #contacts = #contacts + :one \
      REMOVE #awaited, #checkAt, #liveShard";
 const SILENT: &str = "attribute_exists(#awaited) AND #deadline <= :now";
+/// To the deadline that is stored now: it may have moved since it was read.
 const REARM: &str = "SET #checkAt = #deadline";
 const AWAITED_STILL: &str = "attribute_exists(#awaited)";
 const LEAVE_INDEX: &str = "REMOVE #checkAt, #liveShard";
@@ -40,6 +44,28 @@ impl LivenessIndex for DynamoDbSensors {
             Some(keys::ids(&key, ItemKind::SensorState)?.0)
         };
         Ok(found.filter_map(sensor))
+    }
+
+    async fn are_live(&self, ids: &[SensorId], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let keys = ids.iter().map(keys::state).collect();
+        let found = self.table.get_many(keys, BatchRead::EVENTUAL).await?;
+        let now = milliseconds(now);
+        let is_live = |item: &Item| {
+            let deadline = read_number::<i64>(item, DEADLINE);
+            item.contains_key(AWAITED) && deadline.is_ok_and(|deadline| deadline > now)
+        };
+        let live = ids
+            .iter()
+            .map(|id| found.get(&keys::state(id)).is_some_and(is_live));
+        Ok(live.collect())
+    }
+
+    async fn rearm(&self, id: &SensorId) -> Result<CheckOutcome, StoreError> {
+        let rearm = Write::update(keys::state(id), REARM).condition(AWAITED_STILL);
+        Ok(match self.table.write(rearm).await? {
+            Outcome::Applied(_) => CheckOutcome::Rearmed,
+            Outcome::Refused(_) => CheckOutcome::Gone,
+        })
     }
 
     async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
@@ -88,14 +114,5 @@ impl DynamoDbSensors {
             .value(":shard", text(shard))
             .value(":now", epoch_milliseconds(now));
         self.table.page(&["due", shard], query, limit, cursor).await
-    }
-
-    /// Sets the next check to the deadline that is stored now: it may have moved since it was read.
-    async fn rearm(&self, id: &SensorId) -> Result<CheckOutcome, StoreError> {
-        let rearm = Write::update(keys::state(id), REARM).condition(AWAITED_STILL);
-        Ok(match self.table.write(rearm).await? {
-            Outcome::Applied(_) => CheckOutcome::Rearmed,
-            Outcome::Refused(_) => CheckOutcome::Gone,
-        })
     }
 }

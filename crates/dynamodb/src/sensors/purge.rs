@@ -7,6 +7,7 @@ use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Generation, Purge, PurgeQueue, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
+use futures_util::future::try_join_all;
 
 use super::DynamoDbSensors;
 use super::unregister::KEPT_UNTIL;
@@ -16,19 +17,27 @@ use crate::value::{number, read_number, text};
 
 /// Attribute with the sort key to continue after.
 const POSITION: &str = "position";
+/// Shards of the index of purges.
+pub(super) const PURGE_SHARDS: u32 = 16;
 /// Readings examined by one call.
 const READINGS_AT_ONCE: usize = 1000;
 
 impl PurgeQueue for DynamoDbSensors {
     async fn due_purges(&self, now: Timestamp, limit: usize) -> Result<Vec<Purge>, StoreError> {
-        let found = self.due_items(index_keys::PURGES, now, limit, None).await?;
-        let keys = found.rows.iter().filter_map(|item| self.table.key(item));
+        let shards = (0..PURGE_SHARDS).map(index_keys::purge_shard);
+        let shards = shards.map(|shard| async move {
+            let found = self.due_items(&shard, now, limit, None).await;
+            found.map(|found| found.rows)
+        });
+        let found = try_join_all(shards).await?;
+        let keys = found.iter().flatten();
+        let keys = keys.filter_map(|item| self.table.key(item));
         let purge = |key: Key| {
             let (sensor, generation) = keys::ids(&key, ItemKind::Purge)?;
             let generation = Generation::new(generation).ok()?;
             Some(Purge { sensor, generation })
         };
-        Ok(keys.filter_map(purge).collect())
+        Ok(keys.filter_map(purge).take(limit).collect())
     }
 
     async fn purge(&self, purge: &Purge, now: Timestamp) -> Result<bool, StoreError> {

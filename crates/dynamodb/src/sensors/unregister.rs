@@ -11,6 +11,7 @@ use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
+use super::purge::PURGE_SHARDS;
 use crate::clients::links::{REMOVALS_AT_ONCE, removal};
 use crate::table::{Key, Outcome, Query, Write};
 use crate::tables::LIVE;
@@ -55,7 +56,7 @@ impl DynamoDbSensors {
         Ok(keys.collect())
     }
 
-    pub(super) fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {
+    pub(crate) fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {
         let now = milliseconds(now);
         let purge = Purge {
             sensor: sensor.sensor.id.clone(),
@@ -64,7 +65,10 @@ impl DynamoDbSensors {
         let kept_until = now.saturating_add(PURGE_KEPT_MILLISECONDS);
         let mut item = self.table.attributes(&keys::purge(&purge));
         item.insert(KEPT_UNTIL.to_owned(), number(kept_until));
-        item.insert(LIVE.partition_key.to_owned(), text(index_keys::PURGES));
+        item.insert(
+            LIVE.partition_key.to_owned(),
+            text(index_keys::purge_shard(purge.sensor.shard(PURGE_SHARDS))),
+        );
         item.insert(LIVE.sort_key.0.to_owned(), number(now));
         Write::put(item)
     }

@@ -174,7 +174,7 @@ async fn keys_follow_the_layout() {
     let expected = json!({
         "PK": {"S": "DS#My House#Basement"},
         "SK": {"S": "DSR#main"},
-        "fleetShard": {"S": "SHADOWS#1"},
+        "fleetShard": {"S": "SHADOWS#9"},
         "fleetKey": {"S": "My House#Basement\u{1}main"},
         "version": {"N": "1"},
         "timestamp": {"N": "1700000000123456789"},

@@ -10,7 +10,7 @@ use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
 use antumbra_service::clock::{Clock, Reserve, time_left};
 use antumbra_service::deliveries::{DueSummary, Queues, queue_due};
 use antumbra_service::liveness::{
-    IngestProgress, Limits, QueueProbe, SweepSummary, ingest_watermark, sweep,
+    IngestProgress, Limits, QueueProbe, SweepGroup, SweepSummary, ingest_watermark, sweep,
 };
 use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::{LivenessIndex, MARKER, PurgeQueue, purge_due};
@@ -112,8 +112,12 @@ impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
         Sweeper { deliveries, ..self }
     }
 
-    /// Sweeps once. Sensors that are not checked by the deadline are left to the next sweep.
-    pub async fn sweep(&self, deadline: Timestamp) -> Result<Report, SweepError> {
+    /// Sweeps the shards of a group once. Sensors that are not checked by the deadline are left to the next sweep.
+    pub async fn sweep(
+        &self,
+        group: SweepGroup,
+        deadline: Timestamp,
+    ) -> Result<Report, SweepError> {
         let start = self.clock.now();
         let deadline = RESPONSE.deadline(deadline, start);
         let watermark = match &self.probe {
@@ -127,7 +131,8 @@ impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
             return Ok(Report::default());
         };
         let clock = &*self.clock;
-        let swept = sweep(&self.sensors, watermark, deadline, self.limits, clock).await;
+        let sensors = &self.sensors;
+        let swept = sweep(sensors, group, watermark, deadline, self.limits, clock).await;
         report(swept, time_left(watermark, start))
     }
 }
@@ -150,13 +155,16 @@ impl<L: PurgeQueue, P> Sweeper<L, P> {
 #[async_trait]
 impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P> {
     /// Sweeps, then purges; queues due deliveries meanwhile. The metric `duration` is that of the sweep alone.
-    /// The event is not read.
+    /// Of several groups only the first purges.
     async fn handle(&self, invocation: Invocation) -> Result<Response, HandlerError> {
         let start = self.clock.now();
+        let group = group(&invocation.event)?;
         let sensors = async {
-            let swept = self.sweep(invocation.deadline).await;
+            let swept = self.sweep(group, invocation.deadline).await;
             let duration = time_left(start, self.clock.now());
-            self.purge(invocation.deadline).await;
+            if group.is_first() {
+                self.purge(invocation.deadline).await;
+            }
             (swept, duration)
         };
         let deliveries = async {
@@ -166,7 +174,7 @@ impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P>
                     clients,
                     store,
                     queues,
-                }) => queue_due(clients, store, queues, &*self.clock, deadline).await,
+                }) => queue_due(clients, store, queues, group, &*self.clock, deadline).await,
                 None => DueSummary::default(),
             }
         };
@@ -177,6 +185,19 @@ impl<L: LivenessIndex + PurgeQueue, P: IngestProgress> Handler for Sweeper<L, P>
         metrics.push(Metric::count("deliveriesReleased", due.released));
         metrics.push(Metric::count("deliveriesFailed", due.failed));
         Response::json(&report, metrics)
+    }
+}
+
+/// The group in a schedule's input: `{"group": 3, "groups": 16}`. Any other event is for a sweep of everything.
+fn group(event: &[u8]) -> Result<SweepGroup, HandlerError> {
+    #[derive(Deserialize)]
+    struct Input {
+        group: u32,
+        groups: u32,
+    }
+    match serde_json::from_slice(event) {
+        Ok(Input { group, groups }) => SweepGroup::new(group, groups).map_err(HandlerError::event),
+        Err(_) => Ok(SweepGroup::ALL),
     }
 }
 

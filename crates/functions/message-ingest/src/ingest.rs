@@ -33,6 +33,9 @@ const RESPONSE: Reserve = Reserve {
     share: 8,
 };
 
+/// Most time for recording a source.
+const SOURCE_TIME: Duration = Duration::from_secs(1);
+
 pub const COUNTERS: &[&str] = &["messages", "stored", "known", "quarantined", "retried"];
 
 pub struct Ingest<S, T> {
@@ -182,20 +185,22 @@ impl<S: MessageWriter, T: SourceTracker> Ingest<S, T> {
         }
     }
 
-    /// Records the source first, so that it is known before its message can be read. If that fails, the
-    /// message is delivered again and stored once all the same.
+    /// Stores the message and records its source. That a source is listed is a convenience: if it cannot be recorded
+    /// soon, its next message tries again, and this one is stored all the same.
     async fn store_once(
         &self,
         message: &InboxMessage,
         sent: Timestamp,
     ) -> Result<Stored, StoreMessageError> {
-        match self.sources.touch(&message.source, sent).await {
-            Err(error) if error.is_retryable() => return Err(error.into()),
-            // A source that can never be recorded must not block its messages.
-            Err(error) => tracing::error!(%error, "source not recorded"),
-            Ok(()) => {}
+        let touched = self.sources.touch(&message.source, sent);
+        let touched = tokio::time::timeout(SOURCE_TIME, touched);
+        let (touched, stored) = tokio::join!(touched, self.store.store(message));
+        match touched {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "source not recorded"),
+            Err(_) => tracing::warn!("source not recorded in time"),
         }
-        self.store.store(message).await
+        stored
     }
 }
 

@@ -35,7 +35,7 @@ pub struct RequestSummary {
 }
 
 impl RequestSummary {
-    fn metrics(&self) -> Vec<Metric> {
+    pub fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::count("requests", 1),
             Metric::count("errors", usize::from(self.code.is_some())),

@@ -14,6 +14,7 @@ pub struct Config {
     pub order: Order,
     /// Reports remove the desired values that they reach, unless the request says otherwise.
     pub acknowledge: bool,
+    pub accepted: AcceptedUpdates,
     /// The account's own endpoint of AWS IoT.
     pub iot_endpoint: Option<String>,
     pub topic_prefix: TopicPrefix,
@@ -28,6 +29,7 @@ impl Default for Config {
             model: config::default_merge_model(),
             order: Order::default(),
             acknowledge: false,
+            accepted: AcceptedUpdates::default(),
             iot_endpoint: None,
             topic_prefix: TopicPrefix::default(),
         }
@@ -49,6 +51,18 @@ word_enum! {
 }
 
 word_enum! {
+    /// Updates that get a response on `accepted`. Rejected ones always get one.
+    #[derive(Default)]
+    pub enum AcceptedUpdates as "accepted updates" {
+        /// All, as AWS IoT Device Shadow does.
+        #[default]
+        All = "all",
+        /// Those that ask for it, by a `clientToken`, a `version`, `"verbose": true` or an MQTT 5 response topic.
+        Asked = "asked",
+    }
+}
+
+word_enum! {
     pub enum Switch as "switch" {
         On = "on",
         Off = "off",
@@ -56,7 +70,7 @@ word_enum! {
 }
 
 impl Config {
-    /// Reads everything but the endpoint of AWS IoT, for a function that publishes no responses.
+    /// Reads everything but what is about responses, for a function that publishes none.
     pub fn without_responses(environment: &mut Environment) -> Config {
         Config {
             table: environment.required("TABLE"),
@@ -65,6 +79,7 @@ impl Config {
             model: config::merge_model(environment),
             order: environment.or("MQTT_ORDER", Order::default()),
             acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
+            accepted: AcceptedUpdates::Asked,
             iot_endpoint: None,
             topic_prefix: environment.or("TOPIC_PREFIX", TopicPrefix::default()),
         }
@@ -74,6 +89,7 @@ impl Config {
 impl FunctionConfig for Config {
     fn from_env(environment: &mut Environment) -> Config {
         Config {
+            accepted: environment.or("ACCEPTED", AcceptedUpdates::default()),
             iot_endpoint: environment.optional("IOT_ENDPOINT"),
             ..Config::without_responses(environment)
         }

@@ -2,8 +2,8 @@
 //!
 //! An AWS IoT rule invokes the function with a message. [`ShadowRequests`] parses it
 //! ([`antumbra_wire::shadow_mqtt`]), calls [`antumbra_service::shadows`], and publishes one response on
-//! `/accepted` or `/rejected` below the request's topic. The stream listener publishes `/update/delta` and
-//! `/update/documents`.
+//! `/accepted` or `/rejected` below the request's topic; `/accepted` of an update only if it is wanted. The stream
+//! listener publishes `/update/delta` and `/update/documents`.
 
 mod config;
 mod requests;
@@ -16,7 +16,7 @@ use antumbra_publish::IotChannel;
 use antumbra_service::clock::Clock;
 use aws_types::SdkConfig;
 
-pub use config::{Config, Order};
+pub use config::{AcceptedUpdates, Config, Order};
 pub use requests::{RequestSummary, ShadowRequests};
 
 pub const NAME: &str = "shadow-requests";

@@ -17,7 +17,7 @@ use antumbra_wire::shadow_mqtt::{
 };
 use async_trait::async_trait;
 
-use crate::config::{Config, Order};
+use crate::config::{AcceptedUpdates, Config, Order};
 use crate::serve::{RequestContext, serve};
 
 /// Age at which nobody waits for the response to a `get` any more, and a `delete` would come as a surprise.
@@ -39,7 +39,7 @@ pub struct RequestSummary {
 }
 
 impl RequestSummary {
-    fn metrics(&self) -> Vec<Metric> {
+    pub fn metrics(&self) -> Vec<Metric> {
         let count = |name, yes: bool| Metric::count(name, usize::from(yes));
         vec![
             count("get", self.operation == Operation::Get),
@@ -88,13 +88,14 @@ impl<P: ShadowStore> ShadowRequests<P> {
             && event
                 .received
                 .is_some_and(|received| received.after(MAX_AGE) < times.now);
+        let summary = RequestSummary {
+            operation,
+            code: None,
+            dropped,
+        };
         if dropped {
             tracing::warn!(operation = operation.as_str(), "dropped an old request");
-            return Ok(RequestSummary {
-                operation,
-                code: None,
-                dropped,
-            });
+            return Ok(summary);
         }
         let Requested {
             client_token,
@@ -103,12 +104,23 @@ impl<P: ShadowStore> ShadowRequests<P> {
         let client_token = client_token.as_deref();
         let is_repeatable =
             matches!(&request, Ok(Request::Update(update)) if update.version.is_none());
+        let responds = match &request {
+            Ok(Request::Update(update)) => {
+                self.config.accepted == AcceptedUpdates::All
+                    || client_token.is_some()
+                    || update.version.is_some()
+                    || update.verbose
+                    || event.response_topic.is_some()
+            }
+            _ => true,
+        };
         let served = async {
             let (shadow, name) = self.authorize(&event, &topic)?;
             let context = RequestContext {
                 shadow: &shadow,
                 name: &name,
                 client_token,
+                responds,
                 seconds,
                 received: event.received.filter(|_| self.config.order != Order::Off),
                 sent: event.sent,
@@ -119,7 +131,8 @@ impl<P: ShadowStore> ShadowRequests<P> {
             served.unwrap_or_else(|| Err(Rejection::new(500, "Internal service failure")))
         };
         let (outcome, code, body) = match served.await {
-            Ok(body) => ("accepted", None, body),
+            Ok(Some(body)) => ("accepted", None, body),
+            Ok(None) => return Ok(summary),
             Err(rejection) if is_repeatable && rejection.code >= 429 => {
                 return Err(HandlerError::new("UpdateFailed", rejection));
             }
@@ -138,11 +151,7 @@ impl<P: ShadowStore> ShadowRequests<P> {
             times.publish_until,
         );
         published.await.map_err(|failure| unpublished(&failure))?;
-        Ok(RequestSummary {
-            operation,
-            code,
-            dropped,
-        })
+        Ok(RequestSummary { code, ..summary })
     }
 
     /// Returns the shadow of the topic, and its name in responses, if the client may reach it.

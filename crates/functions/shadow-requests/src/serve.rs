@@ -18,6 +18,8 @@ pub(crate) struct RequestContext<'a> {
     /// The shadow's name in responses.
     pub(crate) name: &'a str,
     pub(crate) client_token: Option<&'a str>,
+    /// A response is published if the request is accepted.
+    pub(crate) responds: bool,
     pub(crate) seconds: i64,
     /// The rule's time, if requests are ordered by it.
     pub(crate) received: Option<Timestamp>,
@@ -26,16 +28,17 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) deadline: Timestamp,
 }
 
+/// Serves a request. Returns the response, unless none is to be published.
 pub(crate) async fn serve<P: ShadowStore>(
     shadows: &Shadows<P>,
     config: &Config,
     request: Request,
     context: &RequestContext<'_>,
-) -> Result<String, Rejection> {
+) -> Result<Option<String>, Rejection> {
     match request {
-        Request::Get => get(shadows, &config.model, context).await,
+        Request::Get => get(shadows, &config.model, context).await.map(Some),
         Request::Update(request) => update(shadows, config, request, context).await,
-        Request::Delete { version } => delete(shadows, version, context).await,
+        Request::Delete { version } => delete(shadows, version, context).await.map(Some),
     }
 }
 
@@ -60,22 +63,25 @@ async fn update<P: ShadowStore>(
     config: &Config,
     request: UpdateRequest,
     context: &RequestContext<'_>,
-) -> Result<String, Rejection> {
+) -> Result<Option<String>, Rejection> {
     let updated = shadows.update(to_update(&request, config, context)?).await;
     let updated = updated.map_err(|error| rejection(&error, request.version.is_some(), context))?;
+    if !context.responds {
+        return Ok(None);
+    }
     let reported = updated.reported.as_ref().map(section);
     let desired = updated.desired.as_ref().map(section);
     fn sent<'a>(part: &'a Option<Part>, now: &'a Option<ShadowDocument>) -> Option<Sent<'a>> {
         let (part, now) = (part.as_ref()?, now.as_ref()?);
         Some(Sent { part, now })
     }
-    Ok(accepted_update(
+    Ok(Some(accepted_update(
         sent(&request.reported, &reported),
         sent(&request.desired, &desired),
         request.verbose.then(|| verdicts(&updated)),
         &config.model,
         context.accepted(updated.shadow_version.0),
-    ))
+    )))
 }
 
 /// Builds the update of either document or both.
@@ -102,7 +108,11 @@ fn to_update(
             .mode(desired_mode),
         (None, None) => return Err(Rejection::new(400, "Missing required node: state")),
     };
-    update = update.read_both().deadline(context.deadline);
+    update = update.deadline(context.deadline);
+    if context.responds {
+        // The response has the version of the shadow.
+        update = update.read_both();
+    }
     if !request.acknowledge.unwrap_or(config.acknowledge) {
         // Desired values stay after they are reported, as in AWS IoT.
         update = update.desired_mode(DesiredMode::IgnoreDesiredState);

@@ -5,6 +5,8 @@ use antumbra_service::notifications::{ChannelLimits, Message, SendError};
 pub(crate) type Sent = Result<(), SendError>;
 
 const MAX_ATTRIBUTES: usize = 10;
+/// Batches of ten messages in flight at once. The largest are a megabyte, so this also limits the memory.
+pub(crate) const CONCURRENT_BATCHES: usize = 4;
 
 /// The messages of a call, each with its result as soon as it is known.
 ///

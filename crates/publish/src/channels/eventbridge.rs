@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
-use super::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
 
@@ -79,6 +79,10 @@ impl Channel for EventBridgeChannel {
             batch_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
             message_bytes: self.bytes.saturating_sub(BATCH_COUNT * ENVELOPE_BYTES),
         }
+    }
+
+    fn concurrent_calls(&self) -> usize {
+        CONCURRENT_BATCHES
     }
 
     async fn send(&self, messages: &[Message]) -> Vec<Sent> {

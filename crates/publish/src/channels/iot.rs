@@ -17,7 +17,7 @@ use super::batch::{Sent, permanent};
 use super::{AwsChannelFactory, topic};
 use crate::classify::sdk_error;
 
-pub const CONCURRENT_CALLS: usize = 16;
+pub const CONCURRENT_CALLS: usize = 32;
 pub const BYTES: usize = topic::PAYLOAD_BYTES;
 
 const LABEL: &str = "AWS IoT";

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use aws_sdk_sns::Client;
 use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
 
-use super::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
@@ -75,6 +75,10 @@ impl Channel for SnsChannel {
             batch_bytes: BYTES,
             message_bytes: BYTES,
         }
+    }
+
+    fn concurrent_calls(&self) -> usize {
+        CONCURRENT_BATCHES
     }
 
     async fn send(&self, messages: &[Message]) -> Vec<Sent> {

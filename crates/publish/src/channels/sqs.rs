@@ -15,7 +15,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use tokio::sync::OnceCell;
 
-use super::batch::{self, Batch, Sent};
+use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
 use crate::classify::{entry_error, sdk_error};
@@ -120,6 +120,10 @@ impl Channel for SqsChannel {
             batch_bytes: self.bytes,
             message_bytes: self.bytes,
         }
+    }
+
+    fn concurrent_calls(&self) -> usize {
+        CONCURRENT_BATCHES
     }
 
     async fn send(&self, messages: &[Message]) -> Vec<Sent> {

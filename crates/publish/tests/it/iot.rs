@@ -87,13 +87,13 @@ async fn invalid_messages_do_not_affect_others() {
 }
 
 #[test]
-fn each_message_is_a_call_and_sixteen_are_in_flight() {
+fn each_message_is_a_call_and_thirty_two_are_in_flight() {
     let config = aws_types::SdkConfig::builder()
         .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
         .build();
     let channel = IotChannel::connect(&config, Some("endpoint.example"), TopicPrefix::default());
     assert_eq!(channel.limits().batch_count, 1);
-    assert_eq!(channel.concurrent_calls(), 16);
+    assert_eq!(channel.concurrent_calls(), 32);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use antumbra_shadow::Timestamp;
 
 use crate::clients::ClientId;
-use crate::fnv::fnv1a;
+use crate::fnv::{fnv1a, shard};
 
 /// Hexadecimal digits of the time in milliseconds, of the sequence number, and of the hash.
 const TIME_DIGITS: usize = 12;
@@ -15,12 +15,11 @@ const HASH_DIGITS: usize = 16;
 const MILLISECOND: i128 = 1_000_000;
 
 /// Shards of the due index.
-pub const DUE_SHARDS: u32 = 8;
+pub const DUE_SHARDS: u32 = 16;
 
 /// Returns the shard of the due index for a text.
 pub fn due_shard(text: &str) -> u32 {
-    // The remainder of a u32 fits one.
-    (fnv1a(text.as_bytes()) % u64::from(DUE_SHARDS)) as u32
+    shard(text, DUE_SHARDS)
 }
 
 /// A delivery's id: `<client>_<time and sequence>_<hash>`, the same on every attempt and however often

@@ -38,8 +38,8 @@ pub trait MessageWriter: Send + Sync {
 
 /// Records when sources last sent a message.
 pub trait SourceTracker: Send + Sync {
-    /// Records that a source sent a message at this time; only the hour is stored. An earlier time than the stored
-    /// one changes nothing.
+    /// Records that a source sent a message at this time; only its [hour](super::contact_hour) is stored. An earlier
+    /// time than the stored one changes nothing.
     fn touch(&self, source: &Source, at: Timestamp) -> impl SendFuture<Result<(), StoreError>>;
 }
 

@@ -9,6 +9,9 @@ use crate::paging::Cursor;
 use crate::sensors::{CheckOutcome, LivenessIndex, SensorId};
 use crate::store::StoreError;
 
+/// Shards whose pages are read at the same time.
+const SHARDS_AT_ONCE: usize = 8;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Sensors checked concurrently.
@@ -22,8 +25,52 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             at_once: 64,
-            page: 250,
+            page: 500,
         }
+    }
+}
+
+/// One of several sweeps at the same time, which divide the shards among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SweepGroup {
+    number: u32,
+    groups: u32,
+}
+
+/// A number of a group that is not below the number of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no group {number} of {groups}")]
+pub struct InvalidGroup {
+    number: u32,
+    groups: u32,
+}
+
+impl SweepGroup {
+    /// A sweep of all shards.
+    pub const ALL: SweepGroup = SweepGroup {
+        number: 0,
+        groups: 1,
+    };
+
+    /// A group by its number, from 0 on.
+    ///
+    /// # Errors
+    /// If there are not so many groups.
+    pub fn new(number: u32, groups: u32) -> Result<SweepGroup, InvalidGroup> {
+        match number < groups {
+            true => Ok(SweepGroup { number, groups }),
+            false => Err(InvalidGroup { number, groups }),
+        }
+    }
+
+    /// Returns whether a shard belongs to this group. Each belongs to one.
+    pub fn has(self, shard: u32) -> bool {
+        shard % self.groups == self.number
+    }
+
+    /// Returns whether this is the first group, which also does what is not divided.
+    pub fn is_first(self) -> bool {
+        self.number == 0
     }
 }
 
@@ -56,10 +103,12 @@ impl SweepSummary {
     }
 }
 
-/// Checks every sensor due by the horizon and marks those that were silent for too long by then as lost. Stops
-/// at the deadline; the remaining sensors stay due.
+/// Checks every sensor of a group's shards that is due by the watermark, and marks those that were silent for too long by
+/// then as lost. Stops at the deadline; the remaining sensors stay due. A live sensor costs its share of a read and one
+/// write.
 pub async fn sweep<L: LivenessIndex>(
     sensors: &L,
+    group: SweepGroup,
     ingest_watermark: Timestamp,
     deadline: Timestamp,
     limits: Limits,
@@ -70,16 +119,25 @@ pub async fn sweep<L: LivenessIndex>(
         ..SweepSummary::default()
     };
     let shards = 0..sensors.shards();
+    let mut shards: Vec<u32> = shards.filter(|shard| group.has(*shard)).collect();
+    // Another one first every time: if there is not enough time, the next sweep begins elsewhere.
+    let seconds = ingest_watermark.nanoseconds().div_euclid(1_000_000_000);
+    let first = seconds
+        .div_euclid(60)
+        .rem_euclid(shards.len().max(1) as i128);
+    shards.rotate_left(first as usize);
     let shards: Vec<_> = shards
+        .into_iter()
         .map(|shard| pages(sensors, shard, ingest_watermark, limits.page))
         .collect();
-    let due = stream::select_all(shards);
+    let due = stream::iter(shards).flatten_unordered(SHARDS_AT_ONCE);
     let looks = due
         .map(|found| async move {
             match found {
                 // No check begins after the deadline; checks in flight may finish.
-                Found::Due(_) if clock.now() >= deadline => Look::OutOfTime,
-                Found::Due(id) => Look::Checked(sensors.check(&id, ingest_watermark).await),
+                Found::Due(..) if clock.now() >= deadline => Look::OutOfTime,
+                Found::Due(id, true) => Look::Checked(sensors.rearm(&id).await),
+                Found::Due(id, false) => Look::Checked(sensors.check(&id, ingest_watermark).await),
                 Found::Page => Look::Page,
                 Found::Failed(error) => Look::Failed(error),
             }
@@ -109,7 +167,8 @@ pub async fn sweep<L: LivenessIndex>(
 
 enum Found {
     Page,
-    Due(SensorId),
+    /// A due sensor, and whether it seems to be live.
+    Due(SensorId, bool),
     Failed(StoreError),
 }
 
@@ -137,7 +196,11 @@ fn pages<L: LivenessIndex>(
             .await
         {
             Ok(page) => {
-                let rows = page.rows.into_iter().map(Found::Due);
+                let live = sensors.are_live(&page.rows, ingest_watermark).await;
+                // A check decides anyway; a rearm is only cheaper.
+                let live = live.unwrap_or_else(|_| vec![false; page.rows.len()]);
+                let rows = page.rows.into_iter().zip(live);
+                let rows = rows.map(|(id, live)| Found::Due(id, live));
                 let found: Vec<Found> = std::iter::once(Found::Page).chain(rows).collect();
                 Some((found, page.next.map(Some)))
             }

@@ -200,7 +200,7 @@ pub trait StateStore: Send + Sync {
 
 /// Default number of shards of the liveness index. All functions of a deployment must agree; the number can be
 /// raised but not lowered.
-pub const DEFAULT_SHARDS: u32 = 16;
+pub const DEFAULT_SHARDS: u32 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CheckOutcome {
@@ -231,7 +231,18 @@ pub trait LivenessIndex: Send + Sync {
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<SensorId>, StoreError>>;
 
-    /// Checks a sensor: it becomes lost if its deadline has passed.
+    /// Returns of each sensor whether its deadline is after a time, so that it needs no check but a rearm. It may lag
+    /// behind by a moment; at most 1000 at once.
+    fn are_live(
+        &self,
+        ids: &[SensorId],
+        now: Timestamp,
+    ) -> impl SendFuture<Result<Vec<bool>, StoreError>>;
+
+    /// Sets the next check of a sensor to its deadline as it is now, in one write.
+    fn rearm(&self, id: &SensorId) -> impl SendFuture<Result<CheckOutcome, StoreError>>;
+
+    /// Checks a sensor: it becomes lost if its deadline has passed, and is rearmed otherwise.
     fn check(
         &self,
         id: &SensorId,

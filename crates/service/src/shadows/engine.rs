@@ -139,7 +139,8 @@ impl<S: ShadowStore> Engine<'_, S> {
         group: Group,
         found: Found,
     ) -> Vec<(usize, Outcome)> {
-        let mut known = Some(found);
+        let first = &updates[group.positions[0]];
+        let mut known = Some(self.complete(first, group.documents, found).await);
         let mut outcomes = Vec::with_capacity(group.positions.len());
         for position in group.positions {
             let seed = self.seed ^ position as u64;
@@ -168,6 +169,7 @@ impl<S: ShadowStore> Engine<'_, S> {
         loop {
             let found = match known.take() {
                 Some(found) => found,
+                None if attempts == 0 => self.read_first(update, documents).await,
                 None => self.read(update, documents).await,
             };
             let attempt = match found {
@@ -197,12 +199,63 @@ impl<S: ShadowStore> Engine<'_, S> {
         }
     }
 
+    /// Reads before the first attempt. An eventually consistent read costs half, and may miss the latest writes. It is
+    /// enough if the update then writes the one item that was read: the write is conditional on what was read, so it
+    /// proves that nothing was missed. Whether there is nothing to write, or a version is the expected one, only a
+    /// consistent read can tell. An update with a time writes almost always, if only the times of its values.
+    async fn read_first(&self, update: &Update, documents: DocumentSet) -> Found {
+        let layout = self.store.layout();
+        let one_item = layout == Layout::Combined || documents != DocumentSet::Both;
+        let writes = update.time.is_some() && !update.changes_only;
+        if one_item && writes && !update.is_conditional() && update.retries.is_none() {
+            let read = self.read_with(update, documents, ReadConsistency::Eventual);
+            let found = read.await;
+            if is_absent(&found) {
+                let both = self.read_with(update, DocumentSet::Both, ReadConsistency::Strong);
+                return both.await;
+            }
+            if let Ok(stored) = &found
+                && self.writes(update, stored)
+            {
+                return found;
+            }
+        }
+        self.read(update, documents).await
+    }
+
+    fn writes(&self, update: &Update, stored: &Snapshot) -> bool {
+        let model = update.model.as_ref().unwrap_or(self.model);
+        let plan = plan::plan(update, stored, self.store.layout(), model, self.clock.now());
+        plan.is_ok_and(|plan| plan.write.is_some())
+    }
+
     async fn read(&self, update: &Update, documents: DocumentSet) -> Found {
+        let read = self.read_with(update, documents, ReadConsistency::Strong);
+        let found = read.await;
+        self.complete(update, documents, found).await
+    }
+
+    /// Reads both documents if the only one that was read does not exist: the version of a created document continues
+    /// from that of the whole shadow, which may have been deleted.
+    async fn complete(&self, update: &Update, documents: DocumentSet, found: Found) -> Found {
+        if !is_absent(&found) || documents == DocumentSet::Both {
+            return found;
+        }
+        let both = self.read_with(update, DocumentSet::Both, ReadConsistency::Strong);
+        both.await
+    }
+
+    async fn read_with(
+        &self,
+        update: &Update,
+        documents: DocumentSet,
+        consistency: ReadConsistency,
+    ) -> Found {
         let read = Read {
             shadow: update.shadow.clone(),
             parts: documents,
         };
-        self.store.read(&read, ReadConsistency::Strong).await
+        self.store.read(&read, consistency).await
     }
 
     /// Plans and writes once, based on what is stored.
@@ -246,6 +299,13 @@ impl<S: ShadowStore> Engine<'_, S> {
             written,
             confirmed: false,
         })
+    }
+}
+
+fn is_absent(found: &Found) -> bool {
+    match found {
+        Ok(stored) => stored.is_absent(),
+        Err(error) => *error == StoreError::NotFound,
     }
 }
 

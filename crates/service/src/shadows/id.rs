@@ -23,7 +23,7 @@ pub const CLIENT_TOKEN_BYTES: usize = 64;
 pub const ZONE_BYTES: usize = 64;
 
 /// Partitions of the index of shadows.
-pub const FLEET_SHARDS: u32 = 8;
+pub const FLEET_SHARDS: u32 = 16;
 /// Maximum bytes of a key in the index of shadows, which DynamoDB limits to 1024.
 const FLEET_KEY_BYTES: usize = 1000;
 /// Bytes of an id that a key holds at least.

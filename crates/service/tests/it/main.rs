@@ -8,6 +8,7 @@ mod ingest_watermark;
 mod quarantine;
 mod sensors;
 mod signal_message;
+mod stale_reads;
 mod updates;
 mod webhook_bodies;
 mod whole;

@@ -7,11 +7,10 @@
 //! | `Fleet` | `SHADOWS#{shard}` | id and name | shadows, until they are deleted |
 //! | `ByLocation` | `CITY#{city}` | `LOCATION#{building}#{floor}#{room}#{id}` | sensors |
 //! | `Live` | `LIVE#{shard}` | time of the next check | states of sensors that may become lost |
-//! | `Live` | `PURGE` | time of the next step | purges |
+//! | `Live` | `PURGE#{shard}` | time of the next step | purges |
 
 /// Shards of all sensors and of all clients.
 pub const LIST_SHARDS: u32 = 8;
-pub const PURGES: &str = "PURGE";
 pub const CITY: &str = "CITY#";
 pub const LOCATION: &str = "LOCATION#";
 
@@ -33,4 +32,8 @@ pub fn fleet_shard(shard: u32) -> String {
 
 pub fn live_shard(shard: u32) -> String {
     format!("LIVE#{shard}")
+}
+
+pub fn purge_shard(shard: u32) -> String {
+    format!("PURGE#{shard}")
 }

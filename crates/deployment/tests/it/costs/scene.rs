@@ -42,8 +42,16 @@ fn registrations() -> Registrations {
     let documents = include_str!("../../../../../registrations/shadow-documents.json");
     let mut documents: Value = serde_json::from_str(documents).unwrap();
     documents["on"]["key"] = json!("^DS#watched");
+    let delta = include_str!("../../../../../registrations/shadow-delta.json");
+    let mut delta: Value = serde_json::from_str(delta).unwrap();
+    delta["on"]["key"] = json!("^DS#compared");
     let clients = include_str!("../../../../../registrations/sensor-clients.json");
-    support::registrations([queue.to_string(), documents.to_string(), clients.to_owned()])
+    support::registrations([
+        queue.to_string(),
+        documents.to_string(),
+        delta.to_string(),
+        clients.to_owned(),
+    ])
 }
 
 impl Scene {
@@ -55,7 +63,7 @@ impl Scene {
             registrations: registrations(),
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
-            settings: Settings::from([("DATA", "scalar")]),
+            settings: Settings::from([("DATA", "scalar"), ("ACCEPTED", "asked")]),
             ..Options::default()
         };
         let (real, seen) = (Arc::clone(&functions), Arc::clone(&events));
@@ -156,10 +164,21 @@ impl Scene {
         })
     }
 
+    /// A report that asks for a response.
     pub(super) async fn report_over_mqtt(&self) -> Bill {
+        self.report("asking", &json!({"clientToken": "t"})).await
+    }
+
+    pub(super) async fn report_without_response(&self) -> Bill {
+        self.report("lamp", &json!({})).await
+    }
+
+    /// The second report of a device, with these members.
+    async fn report(&self, thing: &str, members: &Value) -> Bill {
         let report = |second| {
-            let payload = json!({"state": {"reported": Scene::document(second)}});
-            Scene::ruled("shadow/lamp/update", &payload)
+            let mut payload = members.clone();
+            payload["state"] = json!({"reported": Scene::document(second)});
+            Scene::ruled(&format!("shadow/{thing}/update"), &payload)
         };
         let name = antumbra_shadow_requests::NAME;
         self.invoke(name, &report(1)).await;
@@ -181,14 +200,14 @@ impl Scene {
             .await
     }
 
-    /// Batches of changes, each of another shadow and sent to a queue and to a device.
-    pub(super) async fn notifications(&self) -> (Batched, Batched) {
+    /// Batches of changes, each of another shadow: sent to a queue, sent to a device, and compared for a delta.
+    pub(super) async fn notifications(&self) -> [Batched; 3] {
         let name = antumbra_stream_listener::NAME;
         self.call_api("PATCH", "/v1/shadows/mark/reported", &json!({"a": 1}))
             .await;
         self.changes_up_to("DS#mark").await;
         let mut counted = Vec::new();
-        for id in ["queued", "watched"] {
+        for id in ["queued", "watched", "compared"] {
             for number in 0..STREAM_BATCH {
                 let path = format!("/v1/shadows/{id}-{number}/reported");
                 self.call_api("PATCH", &path, &Scene::document(1)).await;
@@ -204,7 +223,7 @@ impl Scene {
             let twice = self.invoke(name, &event).await.and(Unit::Lambda, 1.0);
             counted.push(Batched::of(STREAM_BATCH / 2, once, twice));
         }
-        (counted[0], counted[1])
+        [counted[0], counted[1], counted[2]]
     }
 
     /// A batch of messages from a queue.

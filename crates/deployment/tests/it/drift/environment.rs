@@ -92,6 +92,7 @@ fn variables_have_valid_values() {
         ("OwnShadowsOnly", "false"),
         ("MqttOrder", "changes"),
         ("Acknowledge", "on"),
+        ("Accepted", "asked"),
         ("MaxFutureSeconds", "0"),
         ("AutoRegister", "true"),
         ("SensorData", "scalar"),

@@ -65,8 +65,25 @@ fn holds(test: &Value, actual: &str) -> bool {
     }
 }
 
-/// Returns whether Lambda passes on a record of an item of this kind.
+/// Returns whether Lambda passes on a record of an item of this kind, in whatever shard it is.
 fn passes(sources: &[Source; 2], item: ItemKind) -> bool {
+    let with_id = |key: String| match key.is_empty() || key.ends_with('#') {
+        true => key + "id",
+        false => key,
+    };
+    let sort = with_id(item.sort(""));
+    if item != ItemKind::InboxSource {
+        return passes_key(sources, item, [with_id(item.partition("")), sort]);
+    }
+    let shards = (0..antumbra_dynamodb::SOURCE_SHARDS).map(|shard| shard.to_string());
+    let passed =
+        shards.map(|shard| passes_key(sources, item, [item.partition(&shard), sort.clone()]));
+    let passed: Vec<bool> = passed.collect();
+    assert!(passed.iter().all(|one| *one == passed[0]), "{passed:?}");
+    passed[0]
+}
+
+fn passes_key(sources: &[Source; 2], item: ItemKind, keys: [String; 2]) -> bool {
     let in_messages = item.is_in_messages_table();
     let source = &sources[usize::from(in_messages)];
     if source.properties["Enabled"] == json!(false) {
@@ -75,11 +92,6 @@ fn passes(sources: &[Source; 2], item: ItemKind) -> bool {
     let Some(patterns) = patterns(source) else {
         return true;
     };
-    let with_id = |key: String| match key.is_empty() || key.ends_with('#') {
-        true => key + "id",
-        false => key,
-    };
-    let keys = [item.partition(""), item.sort("")].map(with_id);
     let names = match in_messages {
         true => ["uuid", "messageId"],
         false => ["PK", "SK"],

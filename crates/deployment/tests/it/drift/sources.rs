@@ -82,6 +82,7 @@ fn deployed(source: &Source) -> (&str, Value) {
         "Enabled",
         "FilterCriteria",
         "MaximumBatchingWindowInSeconds",
+        "Input",
     ];
     for other in others {
         members.remove(other);
@@ -137,6 +138,35 @@ fn queues_of_parts_that_are_off_are_not_polled() {
     assert_eq!(polled(&[]), all);
     assert_eq!(polled(&[("Inbox", "off")]), [deliveries, rest].concat());
     assert_eq!(polled(&[("Inbox", "off"), ("Deliveries", "off")]), rest);
+}
+
+/// Every shard belongs to the sweep of one group, and every sweep is invoked.
+#[test]
+fn sweeps_are_invoked_for_all_groups() {
+    for groups in ["1", "4", "16"] {
+        let root = Stack::deploy(&[("SweepGroups", groups), ("Profile", "prod")]);
+        let functions = functions(&root);
+        let [sweep] = &functions["liveness-sweep"].sources[..] else {
+            panic!();
+        };
+        let mut inputs = vec![text(&sweep.properties["Input"])];
+        let resources = root.resources();
+        let of = |kind: &'static str| resources.iter().filter(move |of| of.kind == kind);
+        for rule in of("AWS::Events::Rule") {
+            assert_eq!(rule.properties["ScheduleExpression"], "rate(1 minute)");
+            inputs.push(text(&rule.properties["Targets"][0]["Input"]));
+        }
+        let permitted = of("AWS::Lambda::Permission")
+            .filter(|of| of.properties["Principal"] == "events.amazonaws.com");
+        assert_eq!(permitted.count(), inputs.len() - 1);
+        inputs.sort();
+        let count: u32 = groups.parse().unwrap();
+        let mut expected: Vec<String> = (0..count)
+            .map(|group| format!("{{\"group\":{group},\"groups\":{groups}}}"))
+            .collect();
+        expected.sort();
+        assert_eq!(inputs, expected);
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Sources and their last contact.
 
+use std::time::Duration;
+
 use antumbra_service::inbox::{
-    MessageIndex, MessageReader, MessageWriter, Range, SourceTracker, Sources,
+    MessageIndex, MessageReader, MessageWriter, Range, SourceTracker, Sources, contact_hour,
 };
 use antumbra_service::paging::{Cursor, seal_cursor};
 use antumbra_testkit::all_pages;
@@ -29,11 +31,49 @@ async fn the_last_contact_is_kept_to_the_hour_and_only_increases() {
     assert_eq!(
         contacts,
         [
-            ("door", "2026-02-01T00:00:00Z".to_owned()),
-            ("lamp", "2026-01-31T12:00:00Z".to_owned()),
+            ("door", "2026-02-01T00:00:00Z"),
+            ("lamp", "2026-01-31T12:34:56.789Z")
         ]
+        .map(|(name, time)| (name, contact_hour(&source(name), at(time)).to_string()))
     );
     assert_eq!(page.next, None);
+}
+
+#[test]
+fn the_hours_of_sources_begin_at_different_times_and_contain_the_contact() {
+    let contact = at("2026-01-31T12:34:56.789Z");
+    let mut begins: Vec<String> = (0..1000)
+        .map(|number| {
+            let hour = contact_hour(&source(&format!("thing-{number}")), contact);
+            assert!(hour <= contact && contact < hour.after(Duration::from_secs(3600)));
+            assert_eq!(
+                contact_hour(&source(&format!("thing-{number}")), hour),
+                hour
+            );
+            assert_eq!(hour.to_string().len(), "2026-01-31T12:34:56Z".len());
+            hour.to_string()
+        })
+        .collect();
+    begins.sort();
+    begins.dedup();
+    assert!(begins.len() > 600, "{}", begins.len());
+}
+
+#[tokio::test]
+async fn pages_of_all_shards_are_in_order() {
+    let inbox = &inbox().await;
+    let mut names: Vec<String> = (0..100).map(|number| format!("thing-{number}")).collect();
+    for name in &names {
+        inbox.touch(&source(name), at(super::NOON)).await.unwrap();
+    }
+    names.sort();
+    for limit in [1, 7, 100] {
+        let all = all_pages(limit, async |cursor| {
+            inbox.sources(limit, cursor).await.unwrap()
+        });
+        let all: Vec<String> = all.await.iter().map(|one| one.source.to_string()).collect();
+        assert_eq!(all, names, "{limit}");
+    }
 }
 
 #[tokio::test]

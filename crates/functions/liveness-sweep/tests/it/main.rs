@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod mass;
+mod million;
 mod process;
 mod sweep;
 mod table;

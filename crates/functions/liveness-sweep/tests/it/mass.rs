@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::liveness::Limits;
+use antumbra_service::liveness::{Limits, SweepGroup};
 use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Connection, StateStore};
 use antumbra_testkit::progress::MemoryProgress;
@@ -68,7 +68,11 @@ async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
         };
         let deadline = clock.now().after(Duration::from_secs(50));
         let (one, two) = (sweeper(), sweeper());
-        let (one, two) = join(one.sweep(deadline), two.sweep(deadline)).await;
+        let (one, two) = join(
+            one.sweep(SweepGroup::ALL, deadline),
+            two.sweep(SweepGroup::ALL, deadline),
+        )
+        .await;
         assert!(one.unwrap().finished && two.unwrap().finished);
     }
     let after = sensors.figures();

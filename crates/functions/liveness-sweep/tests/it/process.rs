@@ -48,8 +48,8 @@ fn a_sweep_sends_a_marker_reads_progress_and_queries_each_shard() {
     let requests = aws.requests();
     let mut operations: Vec<&str> = requests.iter().map(|request| request.operation()).collect();
     operations.sort_unstable();
-    // One query per shard of both indexes, and one for the readings of unregistered sensors.
-    let queries = ["Query"; 4 + DUE_SHARDS as usize + 1];
+    // One query per shard of both indexes, and of the index of unregistered sensors.
+    let queries = ["Query"; 4 + DUE_SHARDS as usize + 16];
     let expected = [&["GetItem"][..], &queries, &["SendMessageBatch"]].concat();
     assert_eq!(operations, expected);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antumbra_liveness_sweep::{Report, SweepError, Sweeper, queue_probe};
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::liveness::{Limits, QueueProbe};
+use antumbra_service::liveness::{Limits, QueueProbe, SweepGroup};
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::{
     CheckOutcome, Connection, LivenessIndex, Page, SensorId, State, StateStore, StoreError,
@@ -40,6 +40,14 @@ impl LivenessIndex for Slow {
         self.sensors.due(shard, now, limit, cursor).await
     }
 
+    async fn are_live(&self, ids: &[SensorId], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        self.sensors.are_live(ids, now).await
+    }
+
+    async fn rearm(&self, id: &SensorId) -> Result<CheckOutcome, StoreError> {
+        self.sensors.rearm(id).await
+    }
+
     async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
         self.clock.advance(Duration::from_millis(1));
         match id.as_str() {
@@ -69,7 +77,10 @@ fn clock(seconds: i64) -> Arc<ManualClock> {
 
 async fn run(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Report {
     let deadline = clock.now().after(MINUTE);
-    sweeper(sensors, clock).sweep(deadline).await.unwrap()
+    sweeper(sensors, clock)
+        .sweep(SweepGroup::ALL, deadline)
+        .await
+        .unwrap()
 }
 
 async fn state_of(sensors: &MemorySensors, name: &str) -> State {
@@ -139,7 +150,10 @@ async fn unchecked_sensors_are_left_to_the_next_sweep() {
     let mut lost = Vec::new();
     loop {
         let deadline = clock.now().after(Duration::from_millis(300));
-        let report = sweeper(&sensors, &clock).sweep(deadline).await.unwrap();
+        let report = sweeper(&sensors, &clock)
+            .sweep(SweepGroup::ALL, deadline)
+            .await
+            .unwrap();
         lost.push(report.lost);
         if report.finished {
             break;
@@ -162,7 +176,7 @@ async fn a_failed_check_blocks_no_other() {
     registered(&sensors, "busy").await;
     let clock = clock(4000);
     let error = sweeper(&sensors, &clock)
-        .sweep(clock.now().after(MINUTE))
+        .sweep(SweepGroup::ALL, clock.now().after(MINUTE))
         .await
         .unwrap_err();
     assert_eq!(
@@ -197,22 +211,31 @@ async fn no_sensor_is_lost_while_the_queue_is_not_read() {
         clock.clone(),
     );
     let deadline = clock.now().after(MINUTE);
-    let report = sweeper.sweep(deadline).await.unwrap();
+    let report = sweeper.sweep(SweepGroup::ALL, deadline).await.unwrap();
     assert_eq!(report, Report::default(), "never read: nothing is known");
     // Read until just before they were due, and then no more.
     progress.note("antumbra-signals", at(3599)).await.unwrap();
     for _ in 0..5 {
-        let report = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap();
+        let report = sweeper
+            .sweep(SweepGroup::ALL, clock.now().after(MINUTE))
+            .await
+            .unwrap();
         assert_eq!((report.lost, report.checked), (0, 0));
         assert!(report.behind_milliseconds.unwrap() > 400_000);
     }
     // One of them had sent a signal in time; now it is processed.
     sensors.record(&signal("b", 1, 3590, 3590)).await.unwrap();
     progress.note("antumbra-signals", at(3600)).await.unwrap();
-    let report = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap();
+    let report = sweeper
+        .sweep(SweepGroup::ALL, clock.now().after(MINUTE))
+        .await
+        .unwrap();
     assert_eq!((report.lost, report.rearmed), (1, 1));
     assert_eq!(state_of(&sensors, "b").await.connection, Connection::Online);
     progress.fail(true);
-    let error = sweeper.sweep(clock.now().after(MINUTE)).await.unwrap_err();
+    let error = sweeper
+        .sweep(SweepGroup::ALL, clock.now().after(MINUTE))
+        .await
+        .unwrap_err();
     assert!(matches!(error, SweepError::Progress(StoreError::Throttled)));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, MAIN, SensorConfig};
 use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::liveness::Limits;
+use antumbra_service::liveness::{Limits, SweepGroup};
 use antumbra_service::sensors::{Connection, Reading, ReadingStore, SensorStore, Value};
 use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::sensors::sample::{at, record, registered, signal, state};
@@ -34,7 +34,7 @@ async fn two_concurrent_sweeps_lose_each_sensor_once_with_one_write() {
         };
         let sweeper = Sweeper::new(sensors.clone(), progress, None, limits, clock);
         let deadline = at(seconds).after(Duration::from_secs(50));
-        sweeper.sweep(deadline).await.unwrap()
+        sweeper.sweep(SweepGroup::ALL, deadline).await.unwrap()
     };
     table.endpoint.take_calls();
     // Due since their registration, with a signal since: rearmed for the exact deadline.

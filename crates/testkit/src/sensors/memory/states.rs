@@ -120,6 +120,28 @@ impl LivenessIndex for MemorySensors {
         })
     }
 
+    async fn are_live(&self, ids: &[SensorId], now: Timestamp) -> Result<Vec<bool>, StoreError> {
+        let inner = self.lock();
+        let now = from_milliseconds(milliseconds(now));
+        let is_live = |id| {
+            let kept = inner.sensors.get(id);
+            kept.is_some_and(|kept| kept.state.is_awaited() && kept.state.deadline > now)
+        };
+        Ok(ids.iter().map(is_live).collect())
+    }
+
+    async fn rearm(&self, id: &SensorId) -> Result<CheckOutcome, StoreError> {
+        let mut inner = self.lock();
+        let kept = inner.sensors.get(id);
+        let Some(kept) = kept.filter(|kept| kept.state.is_awaited()) else {
+            return Ok(CheckOutcome::Gone);
+        };
+        let mut state = kept.state.clone();
+        state.check_at = Some(state.deadline);
+        inner.write(id, state);
+        Ok(CheckOutcome::Rearmed)
+    }
+
     async fn check(&self, id: &SensorId, now: Timestamp) -> Result<CheckOutcome, StoreError> {
         let mut inner = self.lock();
         let now = from_milliseconds(milliseconds(now));
