@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_memory::MemoryShadows;
+use antumbra_service::access::IdRanges;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
     Cursor, Delete, DesiredMode, DocumentSet, DocumentSummary, Layout, ListQuery, Page, Read,
@@ -92,10 +93,12 @@ impl ShadowStore for Lagging {
     async fn list_by_prefix(
         &self,
         prefix: &str,
+        within: &IdRanges,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<ShadowId>, StoreError> {
-        self.inner.list_by_prefix(prefix, limit, cursor).await
+        let inner = &self.inner;
+        inner.list_by_prefix(prefix, within, limit, cursor).await
     }
 }
 
