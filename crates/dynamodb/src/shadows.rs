@@ -1,7 +1,7 @@
 //! Shadows in the main table.
 //!
 //! A table keeps both documents of a shadow in one item or in one item each, by its layout. A deleted item
-//! keeps its version, `deletedAt` and `ttl` for two days. The table may hold items of other programs, which
+//! keeps its version, `timestamp`, `deletedAt` and `ttl` for two days. The table may hold items of other programs, which
 //! are ignored.
 
 mod change;
@@ -164,6 +164,7 @@ impl ShadowStore for DynamoDbShadows {
         let remove = |kind: ShadowItem, expected: ExpectedVersion| Change::Delete {
             key: keys::key(&delete.shadow, kind),
             expected,
+            deleted_at: delete.time.unwrap_or(now),
             now,
         };
         let (reported, desired) = (delete.reported, delete.desired);

@@ -30,6 +30,7 @@ enum Slot {
     Deleted {
         version: Version,
         at: Timestamp,
+        written: Timestamp,
     },
 }
 
@@ -84,7 +85,7 @@ impl ShadowStore for MemoryShadows {
     async fn read(&self, read: &Read, _: ReadConsistency) -> Result<Snapshot, StoreError> {
         let contents = self.contents();
         let mut snapshot = Snapshot::default();
-        let mut deleted_at = None;
+        let (mut deleted_at, mut written) = (None, None);
         let slots = [
             (
                 State::Reported,
@@ -103,14 +104,20 @@ impl ShadowStore for MemoryShadows {
             }
             match contents.slots.get(&(read.shadow.clone(), state)) {
                 Some(Slot::Stored(stored)) => *document = Some(stored.clone()),
-                Some(Slot::Deleted { version, at }) => {
+                Some(Slot::Deleted {
+                    version,
+                    at,
+                    written: time,
+                }) => {
                     *deleted = *version;
                     deleted_at = deleted_at.max(Some(*at));
+                    written = written.max(Some(*time));
                 }
                 None => {}
             }
         }
         snapshot.deleted.at = deleted_at;
+        snapshot.deleted.written = written;
         (snapshot != Snapshot::default())
             .then_some(snapshot)
             .ok_or(StoreError::NotFound)
@@ -169,6 +176,10 @@ impl Contents {
                 }
                 _ => {}
             }
+            if document.is_some() && self.deleted(&write.shadow, state) >= Some(write.timestamp) {
+                let expected = Version::NONE;
+                return Err(StoreError::Conflict { expected, actual });
+            }
         }
         let [reported, desired] = documents.map(|(state, document)| {
             let document = document.as_ref()?;
@@ -183,7 +194,9 @@ impl Contents {
         let key = (write.shadow.clone(), state);
         let (held, remembered) = match self.slots.get(&key) {
             Some(Slot::Stored(stored)) => (Some(stored), Version::NONE),
-            Some(Slot::Deleted { version, at }) if at.after(VERSION_KEPT) > write.timestamp => {
+            Some(Slot::Deleted { version, at, .. })
+                if at.after(VERSION_KEPT) > write.timestamp =>
+            {
                 (None, *version)
             }
             _ => (None, Version::NONE),
@@ -225,8 +238,12 @@ impl Contents {
         for (state, _) in documents.into_iter().filter(|(_, part)| part.is_some()) {
             if let Some(stored) = self.stored(&delete.shadow, state) {
                 let version = stored.version;
-                let key = (delete.shadow.clone(), state);
-                self.slots.insert(key, Slot::Deleted { version, at: now });
+                let deleted = Slot::Deleted {
+                    version,
+                    at: delete.time.unwrap_or(now),
+                    written: now,
+                };
+                self.slots.insert((delete.shadow.clone(), state), deleted);
                 self.deletes += 1;
             }
         }
@@ -249,6 +266,14 @@ impl Contents {
         match self.slots.get(&(shadow.clone(), state))? {
             Slot::Stored(stored) => Some(stored),
             Slot::Deleted { .. } => None,
+        }
+    }
+
+    /// Returns the time of the write that deleted a document.
+    fn deleted(&self, shadow: &ShadowId, state: State) -> Option<Timestamp> {
+        match self.slots.get(&(shadow.clone(), state))? {
+            Slot::Stored(_) => None,
+            Slot::Deleted { written, .. } => Some(*written),
         }
     }
 }

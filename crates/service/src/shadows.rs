@@ -319,7 +319,7 @@ impl<P: ShadowStore> Shadows<P> {
     /// # let shadows = Shadows::new(MemoryShadows::default());
     /// let lamp = ShadowId::new("lamp-7")?;
     /// shadows.report(&lamp, &serde_json::json!({"led": "on"})).await?;
-    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(ExpectedVersion::Version(version)), desired: None, other_version: None };
+    /// let at = |version| Delete { shadow: lamp.clone(), reported: Some(ExpectedVersion::Version(version)), desired: None, other_version: None, time: None };
     /// assert!(shadows.delete(at(Version(9))).await.unwrap_err().is_conflict());
     /// shadows.delete(at(Version(1))).await?;
     /// assert!(shadows.read(&lamp, DocumentSet::Both).await.unwrap_err().is_not_found());
@@ -327,9 +327,53 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn delete(&self, delete: Delete) -> Result<(), ShadowError> {
-        let now = self.clock.now();
-        let deleted = self.store.delete(&delete, now).await;
-        deleted.map_err(ShadowError::store)
+        let layout = self.store.layout();
+        adapter::check_delete(&delete, layout).map_err(ShadowError::store)?;
+        let read = Read {
+            shadow: delete.shadow.clone(),
+            parts: match (delete.reported, delete.desired) {
+                (Some(_), None) => DocumentSet::Reported,
+                (None, Some(_)) => DocumentSet::Desired,
+                _ => DocumentSet::Both,
+            },
+        };
+        let deadline = self.clock.now().after(DEFAULT_RETRY_TIME);
+        for attempts in 1.. {
+            let stored = match self.store.read(&read, ReadConsistency::Strong).await {
+                Err(StoreError::NotFound) => Snapshot::default(),
+                stored => stored.map_err(ShadowError::store)?,
+            };
+            // A delete of any version is conditional too, so that its time is later than that of the last write.
+            let part = |expected, held: &Option<StoredDocument>| match (expected, held) {
+                (Some(ExpectedVersion::Any), held) => {
+                    held.as_ref().map(ExpectedVersion::unchanged)
+                }
+                (expected, _) => expected,
+            };
+            let conditional = Delete {
+                reported: part(delete.reported, &stored.reported),
+                desired: part(delete.desired, &stored.desired),
+                ..delete.clone()
+            };
+            if conditional.reported.is_none() && conditional.desired.is_none() {
+                return Ok(());
+            }
+            let any = conditional != delete;
+            let now = self.clock.now();
+            let deleted = self.store.delete(&conditional, stored.next_time(now)).await;
+            let delay = backoff::delay(attempts, fastrand::f64());
+            match deleted {
+                Err(StoreError::Conflict { .. } | StoreError::NotFound)
+                    if any && now.after(delay) < deadline =>
+                {
+                    self.clock.sleep(delay).await;
+                }
+                deleted => {
+                    return deleted.map_err(|error| ShadowError::Store { error, attempts });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Deletes both documents of a shadow, and returns its version. With an expected version, the shadow as a whole
@@ -377,9 +421,15 @@ impl<P: ShadowStore> Shadows<P> {
                 reported,
                 desired,
                 other_version: remaining.filter(|_| expected.is_some()).map(version_of),
+                time,
             };
             let now = self.clock.now();
-            let deleted = self.store.delete(&delete, time.unwrap_or(now)).await;
+            let read = Snapshot {
+                reported: stored.reported,
+                desired: stored.desired,
+                deleted: DeletedVersions::default(),
+            };
+            let deleted = self.store.delete(&delete, read.next_time(now)).await;
             let delay = backoff::delay(attempts, fastrand::f64());
             match deleted {
                 Ok(()) => return Ok(stored.version),

@@ -62,6 +62,7 @@ macro_rules! shadow_contract {
             an_empty_delete_is_invalid,
             a_recreated_document_continues_its_versions,
             an_expired_tombstone_restarts_versions_at_one,
+            a_document_is_created_again_only_later_than_it_was_deleted,
             only_the_version_of_a_deleted_document_is_read,
             a_created_document_has_at_least_the_minimum_version,
             a_write_can_require_a_version_of_the_other_document,

@@ -8,6 +8,8 @@ use antumbra_shadow::{Document, Timestamp};
 
 /// Time of all writes.
 pub const NOW: Timestamp = Timestamp::from_nanoseconds(1_700_000_000_123_456_789);
+/// Time of deletes, so that a document can be created again at [`NOW`].
+pub const DELETED: Timestamp = Timestamp::from_nanoseconds(1_700_000_000_123_456_788);
 
 /// The default shadow of a device.
 pub fn shadow(id: &str) -> ShadowId {
@@ -86,6 +88,7 @@ pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
         reported: Some(expect),
         desired: Some(expect),
         other_version: None,
+        time: None,
     }
 }
 
@@ -96,7 +99,7 @@ pub async fn write_one<P: ShadowStore>(store: &P, write: Write) -> Result<Writte
 
 /// Deletes one.
 pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), StoreError> {
-    store.delete(&delete, NOW).await
+    store.delete(&delete, DELETED).await
 }
 
 /// Reads one shadow with strong consistency.

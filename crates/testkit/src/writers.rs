@@ -1,15 +1,16 @@
 //! Concurrent writers through the SDK, on a store that fails.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use antumbra_service::access::IdRanges;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSet, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency,
-    ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, StoreError, Update, Write,
-    Written,
+    Cursor, Delete, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
+    ReadConsistency, ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, StoreError,
+    Update, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 use futures_util::future::join_all;
@@ -189,6 +190,145 @@ pub async fn unconditional_reports_all_succeed<P: ShadowStore>(store: P) {
     for writer in 0..20 {
         let value = reported.document.pointer(&format!("/w{writer}")).unwrap();
         assert_eq!(value.raw(), REPORTS.to_string());
+    }
+}
+
+/// Deletes, or writes of a document, by shadow and state: version, whether it was deleted, time.
+type Times = HashMap<(ShadowId, State), Vec<(i64, bool, Timestamp)>>;
+
+/// Records the time of every write and delete. Clones share the store and the record.
+struct Timed<P> {
+    inner: Arc<Interleaved<P>>,
+    times: Arc<Mutex<Times>>,
+}
+
+impl<P> Timed<P> {
+    fn record(&self, shadow: &ShadowId, state: State, version: i64, deleted: bool, at: Timestamp) {
+        let mut times = self.times.lock().unwrap();
+        let times = times.entry((shadow.clone(), state)).or_default();
+        times.push((version, deleted, at));
+    }
+}
+
+impl<P: ShadowStore> ShadowStore for Timed<P> {
+    fn layout(&self) -> Layout {
+        self.inner.layout()
+    }
+
+    async fn read(
+        &self,
+        read: &Read,
+        consistency: ReadConsistency,
+    ) -> Result<Snapshot, StoreError> {
+        self.inner.read(read, consistency).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Written, StoreError> {
+        let written = self.inner.write(write).await?;
+        for (state, version) in [
+            (State::Reported, written.reported),
+            (State::Desired, written.desired),
+        ] {
+            if let Some(version) = version {
+                self.record(&write.shadow, state, version.0, false, write.timestamp);
+            }
+        }
+        Ok(written)
+    }
+
+    async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.delete(delete, now).await?;
+        for (state, expected) in [
+            (State::Reported, delete.reported),
+            (State::Desired, delete.desired),
+        ] {
+            if let Some(expected) = expected {
+                let version = expected.parts().0.expect("a use case deletes one version");
+                self.record(&delete.shadow, state, version.0, true, now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(
+        &self,
+        query: &ListQuery,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<DocumentSummary>, StoreError> {
+        self.inner.list(query, limit, cursor).await
+    }
+
+    async fn list_by_prefix(
+        &self,
+        prefix: &str,
+        within: &IdRanges,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page<ShadowId>, StoreError> {
+        self.inner
+            .list_by_prefix(prefix, within, limit, cursor)
+            .await
+    }
+}
+
+/// Writers whose clocks differ by minutes report, desire and delete the same shadows. Per document, the time of
+/// every write is later than that of the one before.
+pub async fn write_times_increase<P: ShadowStore>(store: P, seed: u64) {
+    let store = Arc::new(Interleaved {
+        inner: store,
+        applied: AtomicI64::new(0),
+    });
+    let times = Arc::new(Mutex::new(Times::new()));
+    let writers = (0..8).map(async |writer: u64| {
+        let mut random = fastrand::Rng::with_seed(seed << 8 | writer);
+        let start = Timestamp::from_nanoseconds(1_700_000_000_000_000_000);
+        let clock = Arc::new(ManualClock::new(
+            start.after(Duration::from_secs(random.u64(0..600))),
+        ));
+        let timed = Timed {
+            inner: Arc::clone(&store),
+            times: Arc::clone(&times),
+        };
+        let sdk = Shadows::with_clock(timed, clock.clone());
+        for step in 0..40 {
+            clock.advance(Duration::from_millis(random.u64(0..500)));
+            let shadow = id(random.usize(0..2));
+            let document = Document::parse(&format!(r#"{{"w{writer}":{step}}}"#)).unwrap();
+            let done = match random.u8(0..8) {
+                0 => sdk.delete_shadow(&shadow, None, None, None).await.map(drop),
+                1 => {
+                    let any = Some(ExpectedVersion::Any);
+                    let delete = Delete {
+                        shadow,
+                        reported: any,
+                        desired: any,
+                        other_version: None,
+                        time: None,
+                    };
+                    sdk.delete(delete).await
+                }
+                2 => sdk.update(Update::desire(shadow, document)).await.map(drop),
+                _ => sdk.update(Update::report(shadow, document)).await.map(drop),
+            };
+            if let Err(error) = done {
+                assert!(error.is_conflict() || error.is_not_found(), "{error}");
+            }
+        }
+    });
+    join_all(writers).await;
+    let mut times = times.lock().unwrap();
+    assert!(times.len() >= 4, "seed {seed}: all documents were written");
+    for (document, writes) in times.iter_mut() {
+        writes.sort_unstable();
+        let deletes = writes.iter().filter(|(_, deleted, _)| *deleted).count();
+        assert!(deletes > 0, "seed {seed}: {document:?} was never deleted");
+        for pair in writes.windows(2) {
+            assert!(
+                pair[0].2 < pair[1].2,
+                "seed {seed}: {document:?} {pair:?} do not increase"
+            );
+        }
     }
 }
 

@@ -203,6 +203,7 @@ pub(crate) async fn run<P: ShadowStore>(
                 reported: expect.filter(|_| part != Deletable::Desired),
                 desired: expect.filter(|_| part != Deletable::Reported),
                 other_version: None,
+                time: None,
             };
             // The store also deletes a shadow that does not exist; a person who types the name expects one.
             shadows.read(&shadow, DocumentSet::Both).await?;

@@ -21,10 +21,10 @@ const HAS_VERSION: &str = "#version = :expected AND attribute_not_exists(#delete
 const HAS_FIRST_TIMES: &str = " AND attribute_not_exists(#timesVersion)";
 const HAS_TIMES: &str = " AND #timesVersion = :times";
 const DELETED_WITH_VERSION: &str = "#version = :expected AND attribute_exists(#deletedAt)";
-/// Leaves the key, the version, and the times of the delete and of the expiry.
-const DELETE: &str = "SET #deletedAt = :now, #ttl = :ttl REMOVE #reported, #desired, \
-    #reportedTimes, #desiredTimes, #timesVersion, #timestamp, #tz, #clientToken, #acknowledged, \
-    #fleetShard, #fleetKey";
+/// Leaves the key, the version, and the times of the delete, of the write and of the expiry.
+const DELETE: &str = "SET #deletedAt = :deletedAt, #timestamp = :now, #ttl = :ttl \
+    REMOVE #reported, #desired, #reportedTimes, #desiredTimes, #timesVersion, #tz, #clientToken, \
+    #acknowledged, #fleetShard, #fleetKey";
 
 #[derive(Debug, Clone)]
 pub(super) enum Change {
@@ -40,6 +40,8 @@ pub(super) enum Change {
     Delete {
         key: Key,
         expected: ExpectedVersion,
+        /// Messages from before this time do not bring the document back.
+        deleted_at: Timestamp,
         now: Timestamp,
     },
     /// Changes nothing, but requires the expected version.
@@ -118,10 +120,16 @@ impl Change {
                 let write = Write::set(key.clone(), times.clone(), &[]);
                 unchanged(write, *expected, Some(*expected_times))
             }
-            Change::Delete { key, expected, now } => {
+            Change::Delete {
+                key,
+                expected,
+                deleted_at,
+                now,
+            } => {
                 // Never before the version may be forgotten.
-                let ttl = seconds(now.after(VERSION_KEPT)).saturating_add(1);
+                let ttl = seconds(deleted_at.after(VERSION_KEPT)).saturating_add(1);
                 let write = Write::update(key.clone(), DELETE)
+                    .value(":deletedAt", number(deleted_at.nanoseconds()))
                     .value(":now", number(now.nanoseconds()))
                     .value(":ttl", number(ttl));
                 match expected.parts() {
@@ -144,6 +152,7 @@ impl Change {
         let deleted = stored.filter(|item| item::is_deleted(item));
         match self {
             Change::Put(put) if put.expected == Version::NONE && put.replaces.is_none() => {
+                let deleted = deleted.filter(|deleted| item::written(deleted) < Some(put.now));
                 deleted.map(|deleted| Some(Change::Put(put.replacing(deleted))))
             }
             Change::Delete {

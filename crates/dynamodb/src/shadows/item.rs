@@ -77,6 +77,7 @@ pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreErr
                 reported: version_of(State::Reported),
                 desired: version_of(State::Desired),
                 at: deleted_at(item),
+                written: written(item),
             },
             ..Snapshot::default()
         });
@@ -141,6 +142,12 @@ pub(super) fn is_deleted(item: &Item) -> bool {
 
 fn deleted_at(item: &Item) -> Option<Timestamp> {
     let time = optional_number(item, DELETED_AT).ok().flatten();
+    time.map(Timestamp::from_nanoseconds)
+}
+
+/// The time of the last write of an item, also of one that deleted the document.
+pub(super) fn written(item: &Item) -> Option<Timestamp> {
+    let time = optional_number(item, TIMESTAMP).ok().flatten();
     time.map(Timestamp::from_nanoseconds)
 }
 

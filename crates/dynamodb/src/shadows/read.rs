@@ -39,6 +39,7 @@ impl DynamoDbShadows {
             };
             let found = item::decode(item, *kind)?;
             snapshot.deleted.at = snapshot.deleted.at.max(found.deleted.at);
+            snapshot.deleted.written = snapshot.deleted.written.max(found.deleted.written);
             if read.parts.has(State::Reported) {
                 snapshot.reported = snapshot.reported.or(found.reported);
                 snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);

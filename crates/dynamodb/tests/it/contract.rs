@@ -2,7 +2,7 @@
 
 use antumbra_dynamodb::{DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions};
 use antumbra_service::shadows::Layout;
-use antumbra_testkit::writers::all_acknowledged_reports_are_kept;
+use antumbra_testkit::writers::{all_acknowledged_reports_are_kept, write_times_increase};
 
 use crate::store;
 
@@ -25,6 +25,13 @@ async fn suspensions_keep_the_contract() {
     let store = store::clients().await;
     let suspensions = DynamoDbSuspensions::new(store.client.clone(), &store.table);
     antumbra_testkit::suspensions::contract(&suspensions).await;
+}
+
+#[tokio::test]
+async fn write_times_increase_whatever_the_clocks() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        write_times_increase(shadows(layout).await, 7).await;
+    }
 }
 
 #[tokio::test]

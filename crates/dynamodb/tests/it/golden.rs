@@ -185,6 +185,7 @@ async fn write_shadows(database: &aws_sdk_dynamodb::Client, table: &str) {
             reported: Some(ExpectedVersion::Any),
             desired: Some(ExpectedVersion::Any),
             other_version: None,
+            time: None,
         };
         for deleted in shadows.delete_many(&[delete], at(1)).await {
             deleted.unwrap();

@@ -152,6 +152,7 @@ async fn matching_reports_reach_their_targets_in_order() {
         reported: Some(ExpectedVersion::Any),
         desired: None,
         other_version: None,
+        time: None,
     };
     home.shadows.delete(gone).await.unwrap();
     // No registration matches this.

@@ -344,10 +344,10 @@ impl Done {
 /// retried for as long as it has time: other writers made progress. Failures of the store are retried a few times.
 fn may_retry(update: &Update, error: &StoreError, attempts: u32, in_time: bool) -> bool {
     let is_conflict = matches!(error, StoreError::Conflict { .. });
-    // If only times were written in between, the expected version is still stored.
+    // If only times were written in between, the expected version is still stored; and after a delete there is none.
     let is_final = match error {
         StoreError::Conflict { expected, actual } => {
-            update.is_conditional() && *actual != Some(*expected)
+            update.is_conditional() && actual.unwrap_or(Version::NONE) != *expected
         }
         error => !error.is_retryable(),
     };

@@ -130,7 +130,7 @@ fn write(
         shadow: update.shadow.clone(),
         reported: new(reported, &stored.reported),
         desired: new(desired, &stored.desired),
-        timestamp: now,
+        timestamp: stored.next_time(now),
         client_token: update.client_token.clone(),
         other_version,
     };

@@ -145,15 +145,27 @@ impl Snapshot {
             Layout::Combined => reported.max(desired),
         }
     }
+
+    /// Returns the time of a write that replaces what was read: now, but later than every write that was read, whose
+    /// writer's clock may be ahead.
+    pub fn next_time(&self, now: Timestamp) -> Timestamp {
+        let documents = [&self.reported, &self.desired].into_iter().flatten();
+        let written = documents.map(|held| held.timestamp);
+        let latest = written.chain(self.deleted.written).max();
+        latest.map_or(now, |latest| now.max(latest.after(Duration::from_nanos(1))))
+    }
 }
 
-/// Versions of deleted documents, and the time of the last delete; empty if there was none within [`VERSION_KEPT`].
+/// Versions of deleted documents, and the times of the last delete; empty if there was none within [`VERSION_KEPT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub struct DeletedVersions {
     pub reported: Version,
     pub desired: Version,
+    /// Messages from before this time do not bring the documents back.
     pub at: Option<Timestamp>,
+    /// Time of the write.
+    pub written: Option<Timestamp>,
 }
 
 /// A document to be written in place of the one that has the expected version.
@@ -271,6 +283,8 @@ pub struct Delete {
     pub desired: Option<ExpectedVersion>,
     /// Version that the remaining document must have, as in [`Write::other_version`].
     pub other_version: Option<Version>,
+    /// Time of the message that deletes; if it has none, that of the write.
+    pub time: Option<Timestamp>,
 }
 
 /// Query of a listing.
@@ -304,7 +318,8 @@ pub struct DocumentSummary {
 ///   conditional on the number of such writes since the document was written.
 /// - A created document has version 1, unless it was deleted less than [`VERSION_KEPT`] ago: then its
 ///   versions continue after the deleted one. In both cases the version is above
-///   [`NewDocument::min_version`]. The result of the write contains it.
+///   [`NewDocument::min_version`]. The result of the write contains it. The write is later than the delete; an
+///   earlier one is a `Conflict`.
 /// - Both documents of one [`Write`] or [`Delete`] change together or not at all.
 /// - Under [`Layout::Combined`] a write contains both documents with the same expected version, and a delete
 ///   both documents with the same expectation; anything else is `Invalid`. A write or delete of no document
@@ -346,7 +361,7 @@ pub trait ShadowStore: Send + Sync {
         in_order_per_shadow(writes, |write| &write.shadow, |write| self.write(write))
     }
 
-    /// Deletes a shadow at the given time.
+    /// Deletes a shadow. The time is that of the write.
     fn delete(&self, delete: &Delete, now: Timestamp) -> impl SendFuture<Result<(), StoreError>>;
 
     /// Deletes shadows concurrently, the same shadow in the given order. Returns one result per delete.

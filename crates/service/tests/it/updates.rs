@@ -360,6 +360,7 @@ async fn deleting_and_listing() {
             reported: Some(ExpectedVersion::Any),
             desired: Some(ExpectedVersion::Any),
             other_version: None,
+            time: None,
         };
         shadows.delete(whole.clone()).await.unwrap();
         shadows.delete(whole).await.unwrap();

@@ -41,6 +41,7 @@ async fn delete(shadows: &Sdk) {
         reported: Some(ExpectedVersion::Any),
         desired: Some(ExpectedVersion::Any),
         other_version: None,
+        time: None,
     };
     shadows.delete(delete).await.unwrap();
 }

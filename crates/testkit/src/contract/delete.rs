@@ -8,7 +8,7 @@ use antumbra_service::shadows::{
 };
 
 use crate::sample::{
-    NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write, write_one,
+    DELETED, NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write, write_one,
 };
 
 fn version(version: i64) -> ExpectedVersion {
@@ -65,6 +65,7 @@ pub async fn both_documents_are_deleted_together_or_not_at_all<P: ShadowStore>(s
         reported: Some(reported),
         desired: Some(desired),
         other_version: None,
+        time: None,
     };
     let rejected = [
         (version(1), version(2)),
@@ -103,12 +104,14 @@ pub async fn the_separate_layout_deletes_one_document_alone<P: ShadowStore>(stor
         reported: Some(expect),
         desired: None,
         other_version: None,
+        time: None,
     };
     let desired = Delete {
         shadow: lamp.clone(),
         reported: None,
         desired: Some(version(1)),
         other_version: None,
+        time: None,
     };
     if store.layout() == Layout::Combined {
         for half in [
@@ -144,6 +147,7 @@ pub async fn a_delete_can_require_a_version_of_the_other_document<P: ShadowStore
         reported: Some(version(1)),
         desired: None,
         other_version: Some(Version(other)),
+        time: None,
     };
     let both = Delete {
         desired: Some(version(1)),
@@ -183,6 +187,7 @@ pub async fn an_empty_delete_is_invalid<P: ShadowStore>(store: P) {
         reported: None,
         desired: None,
         other_version: None,
+        time: None,
     };
     let below = delete(&shadow("lamp"), version(-1));
     for bad in [nothing, below] {
@@ -215,6 +220,7 @@ pub async fn a_recreated_document_continues_its_versions<P: ShadowStore>(store: 
             reported: Some(ExpectedVersion::Any),
             desired: None,
             other_version: None,
+            time: None,
         };
         delete_one(&store, reported).await.unwrap();
         let again = Write {
@@ -232,7 +238,7 @@ pub async fn a_recreated_document_continues_its_versions<P: ShadowStore>(store: 
 pub async fn an_expired_tombstone_restarts_versions_at_one<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     let at = |seconds_to_go: u64, n| Write {
-        timestamp: NOW.after(VERSION_KEPT - Duration::from_secs(seconds_to_go)),
+        timestamp: DELETED.after(VERSION_KEPT - Duration::from_secs(seconds_to_go)),
         ..whole(&lamp, n, 0)
     };
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
@@ -249,6 +255,32 @@ pub async fn an_expired_tombstone_restarts_versions_at_one<P: ShadowStore>(store
     assert_eq!(numbers(&store, &lamp).await.0.unwrap().1, 1);
 }
 
+/// Otherwise the time of a document would not increase with every write.
+pub async fn a_document_is_created_again_only_later_than_it_was_deleted<P: ShadowStore>(store: P) {
+    let lamp = shadow("lamp");
+    let at = |timestamp, n| Write {
+        timestamp,
+        ..whole(&lamp, n, 0)
+    };
+    write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
+    let deleted = Delete {
+        // The time of the message is not that of the write.
+        time: Some(NOW.after(Duration::from_secs(60))),
+        ..delete(&lamp, ExpectedVersion::Any)
+    };
+    store.delete(&deleted, NOW).await.unwrap();
+    let conflict = StoreError::Conflict {
+        expected: Version::NONE,
+        actual: None,
+    };
+    for early in [DELETED, NOW] {
+        assert_eq!(write_one(&store, at(early, 2)).await, Err(conflict.clone()));
+    }
+    let later = NOW.after(Duration::from_nanos(1));
+    let written = write_one(&store, at(later, 3)).await.unwrap();
+    assert_eq!(written.reported, Some(Version(2)));
+}
+
 pub async fn only_the_version_of_a_deleted_document_is_read<P: ShadowStore>(store: P) {
     let lamp = shadow("lamp");
     write_one(&store, whole(&lamp, 1, 0)).await.unwrap();
@@ -263,7 +295,8 @@ pub async fn only_the_version_of_a_deleted_document_is_read<P: ShadowStore>(stor
         let gone = DeletedVersions {
             reported: Version(reported),
             desired: Version(desired),
-            at: Some(NOW),
+            at: Some(DELETED),
+            written: Some(DELETED),
         };
         let found = read_one(&store, &lamp, parts).await;
         let only = Snapshot {

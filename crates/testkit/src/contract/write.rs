@@ -359,6 +359,7 @@ pub async fn a_write_can_require_a_version_of_the_other_document<P: ShadowStore>
         reported: None,
         desired: Some(ExpectedVersion::Any),
         other_version: None,
+        time: None,
     };
     delete_one(&store, desired).await.unwrap();
     let held = write_one(&store, holding(3, 2, 1)).await;

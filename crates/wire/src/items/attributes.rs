@@ -4,13 +4,14 @@ use antumbra_shadow::State;
 
 /// Number of writes of the item.
 pub const VERSION: &str = "version";
-/// Time of the last write, in nanoseconds since 1970.
+/// Time of the last write, in nanoseconds since 1970. It increases with every write of the item.
 pub const TIMESTAMP: &str = "timestamp";
 /// Time zone that a writer named last.
 pub const ZONE: &str = "tz";
 /// Token that the last writer left.
 pub const CLIENT_TOKEN: &str = "clientToken";
-/// Time of the delete, in nanoseconds since 1970. Such an item keeps its version and holds no document.
+/// Time of the message that deleted the document, in nanoseconds since 1970. Such an item keeps its version and the
+/// time of the write, and holds no document.
 pub const DELETED_AT: &str = "deletedAt";
 /// Time at which DynamoDB expires the item, in seconds since 1970; the same in every item that expires.
 pub const TTL: &str = "ttl";

@@ -131,7 +131,7 @@ impl<'a> ItemChange<'a> {
     /// time.
     pub fn written_at(&self) -> Option<i64> {
         let [_, new] = &self.images;
-        new.deleted_at.or(new.timestamp)
+        new.timestamp.or(new.deleted_at)
     }
 
     /// Returns the shadow that the item belongs to.

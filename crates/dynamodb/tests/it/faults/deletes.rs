@@ -30,6 +30,7 @@ async fn a_delete_whose_response_was_lost_succeeds() {
             reported,
             desired,
             other_version: None,
+            time: None,
         };
         assert_eq!(delete_one(&*store, half).await, Ok(()));
         let calls = store.endpoint.take_calls();

@@ -1,5 +1,7 @@
 //! `/v1/shadows`, route by route.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::TestApi;
@@ -13,6 +15,7 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
         .patch(&format!("{LAMP}/desired"), r#"{"led":"on","fan":2}"#)
         .await;
     assert_eq!(desired.ok(200)["version"], 1);
+    api.clock.advance(Duration::from_secs(1));
     let response = api
         .patch(&format!("{LAMP}/reported"), r#"{"led":"on","watt":4.50}"#)
         .await;
@@ -34,7 +37,7 @@ async fn a_report_and_a_desire_are_merged_and_read_back() {
         json!({"led": "on", "watt": 4.5})
     );
     assert_eq!(shadow["reported"]["version"], 1);
-    assert_eq!(shadow["reported"]["timestamp"], "2026-01-31T12:00:00Z");
+    assert_eq!(shadow["reported"]["timestamp"], "2026-01-31T12:00:01Z");
     assert_eq!(shadow["desired"]["document"], json!({"fan": 2}));
     assert_eq!(shadow["delta"], json!({"fan": 2}));
 

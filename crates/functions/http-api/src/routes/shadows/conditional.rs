@@ -106,6 +106,7 @@ pub(super) async fn delete(
         reported: expect(State::Reported).filter(|_| documents.has(State::Reported)),
         desired: expect(State::Desired).filter(|_| documents.has(State::Desired)),
         other_version: None,
+        time: None,
     };
     let Some(tags) = tags else {
         return Ok(shadows
