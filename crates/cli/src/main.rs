@@ -214,10 +214,19 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         }
         Command::Shadow(ShadowCommand::Stored(command)) => {
             connection.check(Service::DynamoDb).await?;
-            let shadows = connection.shadows(command.writes()).await?;
-            let missing = command.missing();
-            let text = commands::shadow::run(command, &shadows, json).await;
-            text.map_err(|error| explain(error.or_missing(missing)))?
+            match command.run_at(&connection, json).await {
+                Some(text) => text?,
+                None => {
+                    let shadows = connection.shadows(command.writes()).await?;
+                    let missing = command.missing();
+                    let text = commands::shadow::run(command, &shadows, json).await;
+                    text.map_err(|error| explain(error.or_missing(missing)))?
+                }
+            }
+        }
+        Command::Shadow(ShadowCommand::Past(command)) => {
+            connection.check(Service::DynamoDb).await?;
+            commands::shadow::past::run(command, &connection, json).await?
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();

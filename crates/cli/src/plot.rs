@@ -1,4 +1,4 @@
-//! Readings as a picture in the terminal, with dots of Braille characters: two a column and four a line.
+//! Numbers over time as a picture in the terminal, with dots of Braille characters: two a column and four a line.
 
 use antumbra_service::sensors::{Reading, Value};
 use antumbra_shadow::Timestamp;
@@ -16,7 +16,11 @@ const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]]
 
 /// Draws readings of any order in this many columns; `None` if none of them has a number.
 pub(crate) fn plot(readings: &[Reading], width: usize) -> Option<String> {
-    let mut points: Vec<(i128, f64)> = readings.iter().filter_map(point).collect();
+    draw(readings.iter().filter_map(point).collect(), width)
+}
+
+/// Draws values by their time in nanoseconds, in any order; `None` if there are none.
+pub(crate) fn draw(mut points: Vec<(i128, f64)>, width: usize) -> Option<String> {
     points.sort_by_key(|(time, _)| *time);
     let ((start, _), (end, _)) = (*points.first()?, *points.last()?);
     let values = points.iter().map(|(_, value)| *value);

@@ -7,6 +7,7 @@
 //! - [`DynamoDbSensors`]: sensors, their states and readings
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and deliveries to them
 //! - [`DynamoDbInbox`]: messages, in a table of their own
+//! - [`DynamoDbHistory`], [`HistoryReader`]: the past of shadows, in a table of its own
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
 //! - [`DynamoDbSuspensions`]: registrations whose target fails
@@ -27,6 +28,7 @@ mod document;
 #[cfg(feature = "emulation")]
 pub mod emulation;
 mod error;
+mod history;
 #[cfg(test)]
 mod hot_keys;
 mod idempotency;
@@ -46,6 +48,7 @@ mod value;
 
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
+pub use history::{DynamoDbHistory, HistoryConfig, HistoryReader, WrittenEntries};
 pub use idempotency::DynamoDbIdempotency;
 pub use inbox::{DynamoDbInbox, SOURCE_SHARDS};
 pub use progress::DynamoDbProgress;
@@ -56,8 +59,8 @@ pub use settings::{DynamoDbSettings, SettingsError, TableSettings};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;
 pub use tables::{
-    BY_LOCATION, Existing, FLEET, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar, TableDefinition,
-    TableError, UNDELETED, client, stream_of,
+    BY_LOCATION, Existing, FLEET, HISTORY, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar,
+    TableDefinition, TableError, UNDELETED, client, stream_of,
 };
 
 /// The examples of the SDK page, compiled as doc tests.

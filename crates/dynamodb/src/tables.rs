@@ -120,6 +120,16 @@ pub const MESSAGES: TableDefinition<'static> = TableDefinition {
     expiry: Some("ttl"),
 };
 
+/// The history of shadows.
+pub const HISTORY: TableDefinition<'static> = TableDefinition {
+    name: "antumbra-history",
+    partition_key: PARTITION_KEY,
+    sort_key: SORT_KEY,
+    indexes: &[],
+    streamed: false,
+    expiry: Some("ttl"),
+};
+
 /// A table could not be created or described.
 #[derive(Debug, thiserror::Error)]
 #[error("table {table}: {reason}")]

@@ -35,6 +35,8 @@ pub enum EventSource {
         queue: &'static str,
         batch_size: u32,
     },
+    /// The stream of the main table alone, with [`HISTORY_STREAM`].
+    MainStream,
     Queues {
         names: &'static [&'static str],
         batch_size: u32,
@@ -54,7 +56,7 @@ pub struct StreamSettings {
     pub parallelization: u32,
     pub max_retries: u32,
     pub max_record_age: Duration,
-    /// Queue that receives the metadata of discarded batches.
+    /// Queue that receives the metadata of discarded batches, or bucket that receives them whole.
     pub on_failure: &'static str,
 }
 
@@ -74,6 +76,16 @@ pub const STREAM: StreamSettings = StreamSettings {
     max_retries: 100,
     max_record_age: Duration::from_secs(12 * 60 * 60),
     on_failure: queues::UNDELIVERABLE,
+};
+
+/// The history writer's own pace on the main table's stream. Discarded batches go to a bucket, with all their records:
+/// the stream has no place for a third reader.
+pub const HISTORY_STREAM: StreamSettings = StreamSettings {
+    batch_size: 1000,
+    parallelization: 1,
+    max_retries: 100,
+    max_record_age: Duration::from_secs(12 * 60 * 60),
+    on_failure: "antumbra-failed-history",
 };
 
 /// A caller waits for the response: retries would come too late.
@@ -99,6 +111,7 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
             batch_size: 10,
         },
     ),
+    function("history-writer", 30, EventSource::MainStream),
     function("message-ingest", 10, queue(&[queues::INBOUND], 10)),
     function("message-get", 10, EventSource::Rules(REQUESTS)),
     function("message-query", 10, EventSource::Rules(REQUESTS)),

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use antumbra_dynamodb::{DynamoDbSettings, MAIN, MESSAGES, TableError, TableSettings};
+use antumbra_dynamodb::{DynamoDbSettings, HISTORY, MAIN, MESSAGES, TableError, TableSettings};
 use antumbra_http_api::{Token, TokenGrants};
 use antumbra_lambda_kit::config;
 use antumbra_lambda_kit::environment::EnvironmentError;
@@ -244,6 +244,11 @@ impl Stack {
             MAIN.ensure(&database).await?,
             MESSAGES.ensure(&database).await?,
         ];
+        if services.keeps_history() {
+            HISTORY.ensure(&database).await?;
+        } else {
+            checkpoints.forget(antumbra_history_writer::NAME)?;
+        }
         // Both table definitions ask for a stream.
         let streams = tables.map(|table| table.stream_arn.unwrap_or_default());
         services.ensure_settings().await?;

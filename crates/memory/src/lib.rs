@@ -194,9 +194,7 @@ impl Contents {
         let key = (write.shadow.clone(), state);
         let (held, remembered) = match self.slots.get(&key) {
             Some(Slot::Stored(stored)) => (Some(stored), Version::NONE),
-            Some(Slot::Deleted { version, at, .. })
-                if at.after(VERSION_KEPT) > write.timestamp =>
-            {
+            Some(Slot::Deleted { version, at, .. }) if at.after(VERSION_KEPT) > write.timestamp => {
                 (None, *version)
             }
             _ => (None, Version::NONE),

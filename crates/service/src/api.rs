@@ -32,6 +32,7 @@ use antumbra_shadow::Timestamp;
 
 mod clients;
 mod deliveries;
+mod history;
 mod messages;
 mod queues;
 mod registrations;
@@ -44,6 +45,7 @@ pub use clients::{
 pub use deliveries::{
     Attempt, Delivery, DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress,
 };
+pub use history::{HistoryEntry, HistoryPage, ShadowDifference, ValueChange};
 pub use messages::{
     Message, MessageEntry, MessagePage, MessageSource, OutboundMessage, SentMessage, SourcePage,
 };

@@ -10,6 +10,7 @@ pub mod clients;
 pub mod clock;
 pub mod deliveries;
 mod fnv;
+pub mod history;
 pub mod idempotency;
 pub mod inbox;
 pub mod liveness;

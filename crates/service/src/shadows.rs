@@ -153,6 +153,11 @@ impl<P: ShadowStore> Shadows<P> {
         &self.store
     }
 
+    /// Returns the model for all documents whose update names none.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
     /// Merges the state that a device sends into its reported document, with the default options. See
     /// [`Shadows`] for an example.
     pub async fn report<T: Serialize + Sync + ?Sized>(
@@ -345,9 +350,7 @@ impl<P: ShadowStore> Shadows<P> {
             };
             // A delete of any version is conditional too, so that its time is later than that of the last write.
             let part = |expected, held: &Option<StoredDocument>| match (expected, held) {
-                (Some(ExpectedVersion::Any), held) => {
-                    held.as_ref().map(ExpectedVersion::unchanged)
-                }
+                (Some(ExpectedVersion::Any), held) => held.as_ref().map(ExpectedVersion::unchanged),
                 (expected, _) => expected,
             };
             let conditional = Delete {

@@ -6,6 +6,7 @@
 //! - [`Model`] and [`Timestamp`]: which objects are *timestamped values*, and when they were measured
 //! - [`merge`](merge()): stored and sent become one, with a verdict per leaf; [`merge_in_order`] by the times of messages
 //! - [`diff`](diff()) and [`apply`]: the leaves in which two documents differ
+//! - [`Patch`]: the same difference, to be stored without the documents
 //! - [`acknowledge`](acknowledge()) and [`delta`]: desired against reported; [`AcknowledgedLeaves`]: the record of it
 //! - [`LeafTimes`]: when each leaf took its present value
 //! - [`limits`]: all limits
@@ -27,6 +28,7 @@ pub mod number;
 mod order;
 mod pairs;
 mod parse;
+mod patch;
 pub mod pointer;
 pub mod scan;
 mod state;
@@ -45,6 +47,7 @@ pub use diff::{Container, Diff, DiffBuffer, Leaf, Part, Pointer, Token, diff};
 pub use document::{Document, DocumentError};
 pub use merge::{Merged, Mode, merge, merge_in_order, merge_older};
 pub use model::{Arrays, Model};
+pub use patch::{Patch, PatchError, Patched, PatchedLeaf};
 pub use state::State;
 pub use stretch::common_prefix;
 pub use tape::{Kind, View};

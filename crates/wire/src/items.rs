@@ -36,7 +36,7 @@ pub mod index_keys;
 mod record_key;
 mod stream_kinds;
 
-pub use change::{DocumentChange, ItemChange};
+pub use change::{DocumentChange, ItemChange, RecordedChange};
 pub use record_key::{KeyBuffer, RecordKey};
 pub use stream_kinds::{FilteredOut, StreamKind, StreamKinds, UnknownStreamKind};
 
@@ -52,7 +52,7 @@ pub const MESSAGE_SOURCE: &str = "uuid";
 pub const MESSAGE_ID: &str = "messageId";
 
 /// Documents that one item of a shadow holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ShadowItem {
     Reported,
     Desired,

@@ -5,6 +5,7 @@
 //!
 //! - [`stream`]: decodes DynamoDB stream events into records and images
 //! - [`items`]: item kinds and keys of both tables, and the change of an item in a stream record
+//! - [`history`]: the entries of a shadow's past
 //! - [`notification`]: the message that targets receive for a change
 //! - [`events`]: the other Lambda events: SQS, RabbitMQ, AWS IoT rules
 //! - [`rules`]: the table of MQTT operations and the AWS IoT rules that follow from it, of the crate `registration`
@@ -14,6 +15,7 @@
 //! - [`limits`]: all limits of this crate
 
 pub mod events;
+pub mod history;
 pub mod inbox_request;
 pub mod inbox_response;
 pub mod items;

@@ -2,6 +2,7 @@
 //!
 //! Any result that differs from the expected one makes it fail, so the demo is a test too.
 
+mod history;
 mod inbox;
 mod notifications;
 mod report;
@@ -28,7 +29,8 @@ use stack::{DemoStack, Timeout};
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The functions of the stack. The demo calls all of them.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
+    "history-writer",
     "http-api",
     "liveness-sweep",
     "message-delete",
@@ -100,6 +102,7 @@ async fn run_chapters(
     inbox::run(&stack, report).await?;
     let endpoint = sensors::change(&stack, report).await?;
     sensors::silence(&stack, report, endpoint).await?;
+    history::run(&stack, report).await?;
     stack.stack.stop().await;
     Ok(())
 }
@@ -172,6 +175,7 @@ mod tests {
                 "A lock changes, and a webhook is called"
             }
             "liveness-sweep" => "The lock is lost and restored",
+            "history-writer" => "The past of a cold room",
             _ => "The inbox",
         }
     }

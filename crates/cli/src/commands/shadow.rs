@@ -1,5 +1,6 @@
 //! `antumbra shadow …`: reads and changes device shadows.
 
+pub(crate) mod past;
 mod render;
 pub(crate) mod watch;
 
@@ -7,17 +8,21 @@ use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
     ShadowStore, Shadows, State, Update, Version, Zone,
 };
-use antumbra_shadow::{Document, Mode};
+use antumbra_shadow::{Document, Mode, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::connection::Connection;
 use crate::error::CliError;
 use crate::input::{Paging, text};
+pub(crate) use past::{HistoryTable, PastCommand};
 pub(crate) use watch::Watch;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShadowCommand {
     #[command(flatten)]
     Stored(StoredCommand),
+    #[command(flatten)]
+    Past(PastCommand),
     /// Show changes of shadows as they happen, until Ctrl-C.
     ///
     /// They are read from the table's stream, without a registration or a broker. On AWS this needs the
@@ -30,12 +35,17 @@ pub(crate) enum ShadowCommand {
 /// Commands that read or write the table.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoredCommand {
-    /// Show a shadow.
+    /// Show a shadow, as it is or as it was.
     ///
-    /// Example: antumbra shadow get lamp-7 --part delta
+    /// Example: antumbra shadow get lamp-7 --at -10m
     Get {
         #[command(flatten)]
         shadow: ShadowArguments,
+        /// Time of the state: RFC 3339, or back from now such as -10m.
+        #[arg(long, value_name = "TIME", value_parser = past::moment, allow_hyphen_values = true)]
+        at: Option<Timestamp>,
+        #[command(flatten)]
+        history: HistoryTable,
         /// Part of the shadow to show.
         #[arg(long, value_enum, default_value_t = Part::All)]
         part: Part,
@@ -84,6 +94,27 @@ pub(crate) enum StoredCommand {
 }
 
 impl StoredCommand {
+    /// Shows a shadow as it was at a time; `None` for any other command.
+    pub(crate) async fn run_at(
+        &self,
+        connection: &Connection,
+        json: bool,
+    ) -> Option<Result<String, CliError>> {
+        let StoredCommand::Get {
+            shadow,
+            part,
+            at: Some(at),
+            history,
+        } = self
+        else {
+            return None;
+        };
+        Some(match shadow.id() {
+            Ok(id) => past::get_at(&id, *at, *part, history, connection, json).await,
+            Err(error) => Err(error),
+        })
+    }
+
     /// Returns `true` if the command may create a shadow.
     pub(crate) fn writes(&self) -> bool {
         matches!(
@@ -167,7 +198,7 @@ pub(crate) async fn run<P: ShadowStore>(
     json: bool,
 ) -> Result<String, CliError> {
     match command {
-        StoredCommand::Get { shadow, part } => {
+        StoredCommand::Get { shadow, part, .. } => {
             let id = shadow.id()?;
             let parts = match part {
                 Part::Reported => DocumentSet::Reported,

@@ -132,6 +132,7 @@ pages! {
     access: "docs/access.md",
     http_api: "docs/http-api.md",
     shadows_over_mqtt: "docs/shadows-over-mqtt.md",
+    history: "docs/history.md",
     limits: "docs/limits.md",
     local_stack: "docs/local-stack.md",
     costs: "docs/costs.md",

@@ -41,11 +41,12 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 25] = [
+const ALL: [&str; 26] = [
     "cli",
     "cost",
     "deployment",
     "dynamodb",
+    "functions/history-writer",
     "functions/http-api",
     "functions/liveness-sweep",
     "functions/message-ingest",

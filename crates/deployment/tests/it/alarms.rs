@@ -187,6 +187,10 @@ pub(crate) fn metric_lines() -> Vec<String> {
             antumbra_stream_listener::metrics(&Default::default()),
         ),
         (
+            antumbra_history_writer::NAME,
+            antumbra_history_writer::metrics(&Default::default()),
+        ),
+        (
             antumbra_message_ingest::NAME,
             batch(antumbra_message_ingest::COUNTERS),
         ),

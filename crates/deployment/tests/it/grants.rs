@@ -160,8 +160,13 @@ pub(crate) fn needed_by_template(
             "Schedule" | "ScheduleV2" | "HttpApi" | "Api" => {}
             other => panic!("{other} calls {}", function.name),
         }
-        if let Some(queue) = source.on_failure() {
-            need(&["sqs:SendMessage"], &queue);
+        match source.on_failure() {
+            Some(bucket) if bucket.contains(":s3:") => {
+                need(&["s3:ListBucket"], &bucket);
+                need(&["s3:PutObject"], &format!("{bucket}/*"));
+            }
+            Some(queue) => need(&["sqs:SendMessage"], &queue),
+            None => {}
         }
     }
     if let Some(queue) = function

@@ -324,7 +324,7 @@ fn a_package_deploys_without_rust() {
         std::fs::read_to_string(path).unwrap()
     };
     assert_eq!(sums("one"), sums("two"));
-    assert!(sums("one").matches(".zip").count() == 12);
+    assert!(sums("one").matches(".zip").count() == 13);
     for tool in TOOLS {
         std::fs::remove_file(sandbox.home.join("bin").join(tool)).unwrap();
     }

@@ -470,6 +470,10 @@ impl Stack {
             ("AWS::SQS::Queue", "Arn") => arn("sqs", last(name())),
             ("AWS::SQS::Queue", "QueueName") => json!(last(name())),
             ("AWS::SQS::Queue", "QueueUrl") => json!(name()),
+            ("AWS::S3::Bucket", "Arn") => {
+                let name = text(&self.parameters["Name"]);
+                json!(format!("arn:aws:s3:::{name}-failed-history"))
+            }
             ("AWS::SNS::Topic", "TopicArn") => {
                 let properties = self.properties(id);
                 arn(

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use antumbra_dynamodb::SensorConfig;
+use antumbra_dynamodb::{HistoryConfig, SensorConfig};
 use antumbra_lambda_kit::config::{self, FunctionConfig};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_notify::files;
 use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
+use antumbra_service::history::DEFAULT_DAYS;
 use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
@@ -34,6 +35,8 @@ pub struct Config {
     pub signal_values: ValueType,
     pub model: Model,
     pub layout: Layout,
+    /// The history of shadows, unless it is switched off.
+    pub history: Option<HistoryConfig>,
     pub registrations: RegistrationFiles,
     /// Rules of updates over MQTT, to make failed ones again.
     pub updates: antumbra_shadow_requests::Config,
@@ -67,6 +70,7 @@ impl FunctionConfig for Config {
             signal_values: environment.or("DATA", ValueType::default()),
             model: config::merge_model(environment),
             layout: config::layout(environment),
+            history: history(environment),
             registrations: files_of(environment.or("REGISTRATIONS", "registrations".into())),
             updates: antumbra_shadow_requests::Config::without_responses(environment),
         }
@@ -86,6 +90,14 @@ fn auth(environment: &mut Environment) -> AuthMode {
             gateway
         }
     }
+}
+
+/// The history table; `None` without its name, or with 0 days.
+fn history(environment: &mut Environment) -> Option<HistoryConfig> {
+    let days = environment.or("HISTORY_DAYS", DEFAULT_DAYS);
+    let table = environment.optional("HISTORY_TABLE");
+    let table = table.filter(|_| days > 0)?;
+    Some(HistoryConfig { table, days })
 }
 
 /// Registrations in a directory. It is read at the first request, and only then: a layer does not change.

@@ -59,6 +59,9 @@ codes! {
     Unauthorized UNAUTHORIZED "Credentials are missing or invalid";
     Forbidden FORBIDDEN "A grant is missing";
     NotFound NOT_FOUND "The resource does not exist";
+    DidNotExist NOT_FOUND "The shadow did not exist at that time";
+    NotRecorded NOT_FOUND "The state at that time is not recorded";
+    HistoryOff NOT_FOUND "The history is switched off";
     NoSuchRoute NOT_FOUND "The route does not exist";
     MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";
     Conflict CONFLICT "Concurrent writes were faster";
@@ -67,6 +70,7 @@ codes! {
     HasLinks CONFLICT "The client is linked to sensors";
     InFlight CONFLICT "A request with this Idempotency-Key is in progress";
     SecretReplaced CONFLICT "The secret that this request created has been replaced";
+    BeforeRetention GONE "The time is before everything that is kept";
     PreconditionFailed PRECONDITION_FAILED "The stored version is another one";
     TooLarge PAYLOAD_TOO_LARGE "The request is too large";
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "The content type is not supported";

@@ -9,6 +9,7 @@ mod clients;
 mod deliveries;
 mod description;
 pub(crate) mod health;
+mod history;
 mod messages;
 mod queues;
 mod registrations;
@@ -111,8 +112,12 @@ routes! {
     get "/v1/openapi.json" description::get, [], "get_openapi", [], "Returns this document.";
 
     get "/v1/shadows" shadows::list, [Shadows Read listed], "list_shadows", [], "Lists the shadows that the caller may read, ordered by id and name. A shadow created or deleted a moment ago may be missing or listed.";
-    get "/v1/shadows/{id}" shadows::get, [Shadows Read "id"], "get_shadow", [404], "Reads the main shadow of a device.";
-    get "/v1/shadows/{id}/name/{name}" shadows::get, [Shadows Read "id"], "get_named_shadow", [404], "Reads a named shadow of a device.";
+    get "/v1/shadows/{id}" shadows::get, [Shadows Read "id"], "get_shadow", [404, 410], "Reads the main shadow of a device; with `at` as it was at a time.";
+    get "/v1/shadows/{id}/name/{name}" shadows::get, [Shadows Read "id"], "get_named_shadow", [404, 410], "Reads a named shadow of a device; with `at` as it was at a time.";
+    get "/v1/shadows/{id}/history" history::changes, [Shadows Read "id"], "get_history", [404], "Lists recorded changes of the main shadow, newest first.";
+    get "/v1/shadows/{id}/name/{name}/history" history::changes, [Shadows Read "id"], "get_named_history", [404], "Lists recorded changes of a named shadow, newest first.";
+    get "/v1/shadows/{id}/diff" history::difference, [Shadows Read "id"], "get_difference", [404, 410], "Compares the main shadow at two times.";
+    get "/v1/shadows/{id}/name/{name}/diff" history::difference, [Shadows Read "id"], "get_named_difference", [404, 410], "Compares a named shadow at two times.";
     patch "/v1/shadows/{id}" shadows::merge_both, [Shadows Write "id"], "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
     patch "/v1/shadows/{id}/name/{name}" shadows::merge_both, [Shadows Write "id"], "update_named_shadow", [], "Merges reported and desired documents into a named shadow of a device, in one write.";
     delete "/v1/shadows/{id}" shadows::delete, [Shadows Write "id"], "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, ShadowTableConfig, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
+    DynamoDbSensors, DynamoDbShadows, HistoryReader, ShadowTableConfig, client,
 };
 use antumbra_notify::files::FilesError;
 use antumbra_notify::redrive::Resender;
@@ -53,6 +53,8 @@ impl fmt::Debug for RegistrationFiles {
 
 pub struct Services {
     pub shadows: Shadows<DynamoDbShadows>,
+    /// `None` if the history is switched off.
+    pub history: Option<HistoryReader>,
     pub messages: DynamoDbInbox,
     pub outbound: Outbound,
     pub sensors: Sensors<DynamoDbSensors>,
@@ -79,6 +81,10 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
         ordered: queue(&config.queues.deliveries_fifo),
         unordered: queue(&config.queues.deliveries),
     };
+    let history = config.history.map(|history| {
+        let history = DynamoDbHistory::connect(sdk, history);
+        history.reader(shadows.clone(), config.model.clone())
+    });
     let updates = ShadowRequests::new(
         shadows.clone(),
         config.updates,
@@ -86,8 +92,8 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
         Arc::clone(&clock),
     );
 
-    let history = DynamoDbDeliveries::connect(sdk, table);
-    let deliveries = Deliveries::new(clients.clone(), history, queues, Arc::clone(&clock));
+    let stored = DynamoDbDeliveries::connect(sdk, table);
+    let deliveries = Deliveries::new(clients.clone(), stored, queues, Arc::clone(&clock));
     let resender = Resender {
         notifications: None,
         updates: Box::new(updates),
@@ -95,6 +101,7 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
         clock: Arc::clone(&clock),
     };
     let services = Services {
+        history,
         shadows: Shadows::with_clock(shadows, Arc::clone(&clock)).with_model(config.model),
         messages: DynamoDbInbox::connect(sdk, config.messages_table),
         outbound: Outbound {

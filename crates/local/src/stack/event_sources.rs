@@ -1,7 +1,7 @@
 //! Starts the event sources that `FUNCTIONS` lists.
 
 use antumbra_dynamodb::MAIN;
-use antumbra_lambda_kit::functions::{self, STREAM, spec};
+use antumbra_lambda_kit::functions::{self, HISTORY_STREAM, STREAM, spec};
 use antumbra_service::shadows::Layout;
 use antumbra_wire::rules::{AWS_SHADOW_RULES, deployed_rules};
 
@@ -32,6 +32,11 @@ impl LocalServices {
                     let start = |arn: &String| self.stream(arn, function, checkpoints);
                     running.extend(streams.iter().map(start));
                     running.push(self.queue(self.source(queue, batch_size), function));
+                }
+                functions::EventSource::MainStream => {
+                    let main = streams.iter().filter(|arn| is_main(arn));
+                    let start = |arn: &String| self.main_stream(arn, function, checkpoints);
+                    running.extend(main.map(start));
                 }
                 functions::EventSource::Queues { names, batch_size } => {
                     for queue in names {
@@ -85,12 +90,11 @@ impl LocalServices {
     }
 
     fn stream(&self, stream_arn: &str, function: &Function, checkpoints: &Checkpoints) -> Running {
-        let is_main = stream_arn.contains(&format!("/{}/", MAIN.name));
         let source = stream::Source {
             batch_size: STREAM.batch_size as usize,
             parallelization: match self.layout {
                 // Order is kept per item, and a shadow has two.
-                Layout::Separate if is_main => 1,
+                Layout::Separate if is_main(stream_arn) => 1,
                 _ => STREAM.parallelization as usize,
             },
             unkind: self.unkind.clone(),
@@ -102,9 +106,33 @@ impl LocalServices {
             },
             ..stream::Source::new(stream_arn)
         };
+        self.start_stream(source, function, checkpoints)
+    }
+
+    /// The stream of the main table for the history writer. There is no bucket: batches are repeated until they succeed.
+    fn main_stream(&self, arn: &str, function: &Function, checkpoints: &Checkpoints) -> Running {
+        let source = stream::Source {
+            batch_size: HISTORY_STREAM.batch_size as usize,
+            parallelization: HISTORY_STREAM.parallelization as usize,
+            unkind: self.unkind.clone(),
+            ..stream::Source::new(arn)
+        };
+        self.start_stream(source, function, checkpoints)
+    }
+
+    fn start_stream(
+        &self,
+        source: stream::Source,
+        function: &Function,
+        checkpoints: &Checkpoints,
+    ) -> Running {
         let sdk = self.sdk();
         let streams = aws_sdk_dynamodbstreams::Client::new(&sdk);
         let sqs = aws_sdk_sqs::Client::new(&sdk);
         stream::start(streams, sqs, source, function.clone(), checkpoints.clone())
     }
+}
+
+fn is_main(stream_arn: &str) -> bool {
+    stream_arn.contains(&format!("/{}/", MAIN.name))
 }

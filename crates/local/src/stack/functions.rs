@@ -12,6 +12,7 @@ use antumbra_message_requests::operations::{
 };
 use antumbra_registration::Registrations;
 use antumbra_service::clock::Clock;
+use antumbra_service::history::DEFAULT_DAYS;
 use antumbra_service::inbox::Outbound;
 use antumbra_stream_listener::StreamListener;
 use aws_types::SdkConfig;
@@ -21,9 +22,9 @@ use super::{LocalServices, StackError, Webhooks};
 use crate::function::Function;
 
 impl LocalServices {
-    /// All functions with an event source except the stream listener.
+    /// All functions with an event source except the stream listener and the sweep.
     pub(super) fn functions(&self, webhooks: &Webhooks) -> Result<Vec<Function>, EnvironmentError> {
-        Ok(vec![
+        let mut functions = vec![
             self.function(
                 antumbra_message_ingest::NAME,
                 antumbra_message_ingest::build,
@@ -47,7 +48,20 @@ impl LocalServices {
                 SendFunction::<Outbound>::NAME,
                 antumbra_message_requests::build_send,
             )?,
-        ])
+        ];
+        if self.keeps_history() {
+            functions.push(self.function(
+                antumbra_history_writer::NAME,
+                antumbra_history_writer::build,
+            )?);
+        }
+        Ok(functions)
+    }
+
+    /// Returns whether the history is kept, as the template decides it.
+    pub(super) fn keeps_history(&self) -> bool {
+        let mut environment = self.settings.environment("", "");
+        environment.or("HISTORY_DAYS", DEFAULT_DAYS) > 0
     }
 
     pub(super) fn liveness_sweep(&self) -> Result<Function, EnvironmentError> {

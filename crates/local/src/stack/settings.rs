@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use antumbra_dynamodb::{MAIN, MESSAGES};
+use antumbra_dynamodb::{HISTORY, MAIN, MESSAGES};
 use antumbra_lambda_kit::config::{Common, FunctionConfig, names};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_lambda_kit::functions::{FUNCTIONS, queues};
@@ -45,9 +45,10 @@ const QUEUES: [(&str, &str); 10] = [
 
 /// Other variables that the stack sets: names and endpoints, the registrations, the tokens of the HTTP API instead of those of
 /// API Gateway, and the filters of the streams, of which it has none.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "TABLE",
     "MESSAGES_TABLE",
+    "HISTORY_TABLE",
     "AWS_ENDPOINT_URL",
     "IOT_ENDPOINT",
     "REGISTRATIONS",
@@ -175,6 +176,7 @@ fn own(function: &str, variable: &str, endpoint: &str) -> Option<String> {
         "TABLE" if is_inbox => Some(MESSAGES.name.to_owned()),
         "TABLE" => Some(MAIN.name.to_owned()),
         "MESSAGES_TABLE" => Some(MESSAGES.name.to_owned()),
+        "HISTORY_TABLE" => Some(HISTORY.name.to_owned()),
         "AWS_ENDPOINT_URL" => Some(endpoint.to_owned()),
         _ => None,
     }
@@ -196,6 +198,7 @@ fn readers() -> Vec<(&'static str, Reader)> {
 
 fn reader_of(function: &str) -> Reader {
     match function {
+        antumbra_history_writer::NAME => reader::<antumbra_history_writer::Config>(),
         antumbra_http_api::NAME => reader::<antumbra_http_api::Config>(),
         antumbra_liveness_sweep::NAME => reader::<antumbra_liveness_sweep::Config>(),
         antumbra_message_ingest::NAME => reader::<antumbra_message_ingest::Config>(),
@@ -224,7 +227,7 @@ mod tests {
     use super::*;
 
     /// A value of each variable that is not its default. Values of `AUTO_REGISTER_…` need `AUTO_REGISTER`.
-    const OTHER: [(&str, &str); 31] = [
+    const OTHER: [(&str, &str); 32] = [
         ("ACKNOWLEDGE", "on"),
         ("AUTO_REGISTER", "true"),
         ("AUTO_REGISTER_LOCATION", "Bergen/A/1/1"),
@@ -237,6 +240,7 @@ mod tests {
         ("DELIVERY_RETENTION_DAYS", "1"),
         ("DISABLE_AFTER_HOURS", "1"),
         ("GRACE_SECONDS", "0.2"),
+        ("HISTORY_DAYS", "3"),
         ("ID_FIELD", "key"),
         ("LOG_LEVEL", "debug"),
         ("MARKER_WAIT_SECONDS", "1"),

@@ -92,6 +92,18 @@ impl Checkpoints {
         (lowest < u128::MAX).then(|| lowest.to_string())
     }
 
+    /// Forgets the positions of a function that does not run any more, so that they keep no records.
+    pub fn forget(&self, function: &str) -> Result<(), CheckpointError> {
+        let mut positions = self
+            .positions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match (positions.remove(function), &self.file) {
+            (Some(_), Some(path)) => replace(path, &positions),
+            _ => Ok(()),
+        }
+    }
+
     /// Moves the function's position and stores it.
     pub fn advance(
         &self,

@@ -3,20 +3,16 @@
 use std::fmt;
 
 use antumbra_wire::items::index_keys::fleet_shard;
-use antumbra_wire::items::{ItemKind, ShadowItem};
 
 use crate::fnv::{fnv1a, shard};
 use crate::text::{InvalidText, check_text, checked_text};
 
-/// One of the item kinds of a shadow; the key prefixes of all have the same length.
-const ITEM: ItemKind = ItemKind::Shadow(ShadowItem::Reported);
-
 /// Name of a device's default shadow.
 pub const DEFAULT_NAME: &str = "main";
-/// Maximum bytes of a shadow's id: DynamoDB's 2048 of a partition key, without the key's prefix.
-pub const ID_BYTES: usize = 2048 - ITEM.partition_prefix().len();
-/// Maximum bytes of a shadow's name: DynamoDB's 1024 of a sort key, without the key's prefix.
-pub const NAME_BYTES: usize = 1024 - ITEM.sort_prefix().len();
+/// Maximum bytes of a shadow's id.
+pub const ID_BYTES: usize = 1024;
+/// Maximum bytes of a shadow's name. The sort keys of its history hold it with escapes, a time and a version.
+pub const NAME_BYTES: usize = 256;
 /// Maximum bytes of a client token.
 pub const CLIENT_TOKEN_BYTES: usize = 64;
 /// Maximum bytes of a time zone's name.
@@ -161,7 +157,7 @@ mod tests {
             ShadowId::new("d".repeat(ID_BYTES + 1))
                 .unwrap_err()
                 .to_string(),
-            "the shadow id has 2046 bytes, the limit is 2045"
+            "the shadow id has 1025 bytes, the limit is 1024"
         );
         assert!(ShadowId::named("d", "n".repeat(NAME_BYTES + 1)).is_err());
         assert!(ShadowId::named("d", "").is_err());

@@ -26,6 +26,7 @@ mod laws {
     mod document;
     mod merge;
     mod order;
+    mod patch;
     mod strategies;
     mod timestamp;
 }

@@ -8,7 +8,8 @@ use antumbra_service::shadows::{
 };
 
 use crate::sample::{
-    DELETED, NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write, write_one,
+    DELETED, NOW, delete, delete_one, new, number, numbers, read_one, shadow, whole, write,
+    write_one,
 };
 
 fn version(version: i64) -> ExpectedVersion {

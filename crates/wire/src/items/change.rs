@@ -14,6 +14,7 @@ use super::attributes::{
     TIMES_VERSION, TIMESTAMP, VERSION,
 };
 use super::{RecordKey, ShadowItem, ShadowKey};
+use crate::history::{HistoryKey, ItemDocuments};
 use crate::shadow_mqtt::{ShadowDocument, ShadowDocuments};
 use crate::stream::{Images, Record};
 
@@ -26,6 +27,20 @@ pub struct DocumentChange<'a> {
     pub new: Option<View<'a>>,
 }
 
+/// Change of a shadow's item, with its own copy of everything that the history keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedChange {
+    pub key: HistoryKey,
+    pub operation: Operation,
+    pub version: u64,
+    pub previous_version: Option<u64>,
+    /// Time of the write before.
+    pub previous_time: Option<u64>,
+    pub client_token: Option<String>,
+    /// The documents before and after.
+    pub documents: [ItemDocuments; 2],
+}
+
 /// Change of an item.
 #[derive(Debug, Clone)]
 pub struct ItemChange<'a> {
@@ -36,6 +51,8 @@ pub struct ItemChange<'a> {
     previous_version: Option<u64>,
     client_token: Option<Cow<'a, str>>,
     timestamp: Option<i64>,
+    /// Time of the stream record, in nanoseconds since 1970.
+    created: Option<i64>,
     documents: [Option<DocumentChange<'a>>; 2],
     /// Leaves that were removed from the desired document because they are reported.
     acknowledged: Option<AcknowledgedNodes>,
@@ -58,6 +75,9 @@ impl<'a> ItemChange<'a> {
             previous_version: None,
             client_token: None,
             timestamp: None,
+            created: record
+                .created_seconds()
+                .map(|seconds| (seconds * 1e9) as i64),
             documents: [None, None],
             acknowledged: None,
             images: Default::default(),
@@ -90,9 +110,7 @@ impl<'a> ItemChange<'a> {
         change.version = new.version.or(old.version);
         change.client_token = new.client_token.clone();
         change.timestamp = match operation {
-            Operation::Remove => record
-                .created_seconds()
-                .map(|seconds| (seconds * 1e9) as i64),
+            Operation::Remove => change.created,
             _ => new.timestamp,
         };
         let reported = DocumentChange {
@@ -132,6 +150,41 @@ impl<'a> ItemChange<'a> {
     pub fn written_at(&self) -> Option<i64> {
         let [_, new] = &self.images;
         new.timestamp.or(new.deleted_at)
+    }
+
+    /// Returns the change of a shadow's item for its history; `None` if no document was written or removed.
+    ///
+    /// Its time is later than that of the write before. An item that another program removed has no time of its own,
+    /// and takes that of the record.
+    pub fn recorded(&self) -> Option<RecordedChange> {
+        let [old, new] = &self.images;
+        let shadow = self.shadow()?;
+        if !old.is_document && !new.is_document {
+            return None;
+        }
+        let before = old.timestamp.filter(|_| old.is_document);
+        let time = new.timestamp.or(new.deleted_at).or(self.created);
+        let time = match self.operation {
+            Operation::Remove => time.max(before.map(|before| before.saturating_add(1))),
+            _ => time,
+        };
+        let version = self.version.unwrap_or_default();
+        let positive = |time: i64| u64::try_from(time).unwrap_or_default();
+        Some(RecordedChange {
+            key: HistoryKey {
+                id: shadow.id.to_owned(),
+                name: shadow.name.to_owned(),
+                item: shadow.item,
+                time: positive(time.unwrap_or_default()),
+                version,
+            },
+            operation: self.operation,
+            version,
+            previous_version: self.previous_version,
+            previous_time: before.map(positive),
+            client_token: self.client_token.as_deref().map(str::to_owned),
+            documents: [old.documents(), new.documents()],
+        })
     }
 
     /// Returns the shadow that the item belongs to.
@@ -238,6 +291,18 @@ struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
+    fn documents(&self) -> ItemDocuments {
+        // An image has another member order than a document, and other programs may write anything.
+        let document = |view: Option<View<'_>>| Document::parse(&view?.to_json()).ok();
+        match self.is_document {
+            true => ItemDocuments {
+                reported: document(self.reported),
+                desired: document(self.desired),
+            },
+            false => ItemDocuments::default(),
+        }
+    }
+
     fn sections(&self) -> ShadowDocuments {
         if !self.is_document {
             return ShadowDocuments::default();

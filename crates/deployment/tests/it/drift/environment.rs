@@ -33,6 +33,10 @@ fn reader<S: FunctionConfig>() -> Reader {
 fn readers() -> BTreeMap<String, Reader> {
     let mut readers: BTreeMap<String, Reader> = [
         (
+            antumbra_history_writer::NAME,
+            reader::<antumbra_history_writer::Config>(),
+        ),
+        (
             antumbra_http_api::NAME,
             reader::<antumbra_http_api::Config>(),
         ),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use antumbra_dynamodb::{MAIN, MESSAGES};
-use antumbra_lambda_kit::functions::{EventSource, FUNCTIONS, STREAM};
+use antumbra_lambda_kit::functions::{EventSource, FUNCTIONS, HISTORY_STREAM, STREAM};
 use serde_json::{Value, json};
 
 use crate::functions::{Function, Source, functions, on_failure};
@@ -53,6 +53,16 @@ fn expected(source: EventSource) -> Vec<(&'static str, Value)> {
             stream(MESSAGES.name),
             queue(name, batch_size),
         ],
+        EventSource::MainStream => {
+            let (kind, mut settings) = stream(MAIN.name);
+            settings["BatchSize"] = json!(HISTORY_STREAM.batch_size);
+            settings["ParallelizationFactor"] = json!(HISTORY_STREAM.parallelization);
+            settings["MaximumRetryAttempts"] = json!(HISTORY_STREAM.max_retries);
+            let age = HISTORY_STREAM.max_record_age.as_secs();
+            settings["MaximumRecordAgeInSeconds"] = json!(age);
+            settings["on failure"] = json!(HISTORY_STREAM.on_failure);
+            vec![(kind, settings)]
+        }
         EventSource::Queues { names, batch_size } => {
             let queues = names.iter().map(|name| queue(name, batch_size));
             queues.collect()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_dynamodb::{Index, MAIN, MESSAGES, Scalar, TableDefinition};
+use antumbra_dynamodb::{HISTORY, Index, MAIN, MESSAGES, Scalar, TableDefinition};
 use antumbra_local::queues::definitions::QUEUES;
 use antumbra_local::queues::queue_arn;
 use serde_json::{Value, json};
@@ -78,7 +78,9 @@ fn tables_are_those_of_the_code() {
     let mut deployed = BTreeSet::new();
     for mut table in of_kind("AWS::DynamoDB::Table") {
         let name = text(&table.properties["TableName"]);
-        let of_code = [MAIN, MESSAGES].into_iter().find(|of| of.name == name);
+        let of_code = [MAIN, MESSAGES, HISTORY]
+            .into_iter()
+            .find(|of| of.name == name);
         let of_code = of_code.unwrap_or_else(|| panic!("the code has no table {name}"));
         let attributes = table.properties["AttributeDefinitions"].as_array_mut();
         attributes
@@ -92,7 +94,7 @@ fn tables_are_those_of_the_code() {
         assert_eq!(table.attributes["UpdateReplacePolicy"], "Retain", "{name}");
         deployed.insert(name);
     }
-    assert_eq!(deployed.len(), 2, "{deployed:?}");
+    assert_eq!(deployed.len(), 3, "{deployed:?}");
 }
 
 #[test]

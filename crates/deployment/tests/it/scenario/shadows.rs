@@ -13,6 +13,7 @@ impl Scenario {
     pub(super) async fn run_shadows(&mut self) {
         self.shadows_over_http().await;
         self.kept_answers().await;
+        self.large_entries().await;
         self.shadows_over_mqtt().await;
         // Each kind of target has a registration for these.
         let teller = json!({"led": 1});
@@ -66,6 +67,15 @@ impl Scenario {
             self.call_api("PATCH", prefix, parts, both, 200).await;
             self.get(&path("/delta"), parts).await;
             self.get(prefix, parts).await;
+            let before = "2020-01-01T00:00:00Z";
+            let past = format!("{prefix}?at={before}");
+            self.call_api("GET", &past, parts, Value::Null, 410).await;
+            self.get(&path("/history"), parts).await;
+            self.get(
+                &path("/diff?from=2100-01-01T00:00:00Z&to=2100-01-02T00:00:00Z"),
+                parts,
+            )
+            .await;
             let one_of_two = match self.layout {
                 Layout::Separate => 204,
                 Layout::Combined => 400,
@@ -77,6 +87,22 @@ impl Scenario {
             self.call_api("DELETE", prefix, parts, Value::Null, 204)
                 .await;
         }
+    }
+
+    /// A change whose entry is larger than an item.
+    async fn large_entries(&self) {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut text = |bytes| -> String { (0..bytes).map(|_| random.alphanumeric()).collect() };
+        let path = "/v1/shadows/{}/reported";
+        for document in [
+            json!({"a": text(150_000), "b": text(230_000)}),
+            json!({"a": text(150_000)}),
+        ] {
+            self.call_api("PATCH", path, &["vast"], document, 200).await;
+        }
+        let history = "/v1/shadows/vast/history?limit=1";
+        self.until(history, |page| page["entries"][0]["version"] == 2)
+            .await;
     }
 
     /// Repeated requests with short and long responses, stored and not stored.

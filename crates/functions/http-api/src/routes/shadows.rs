@@ -29,9 +29,12 @@ use serde_json::value::RawValue;
 use tag::ShadowTag;
 use utoipa::{IntoParams, ToSchema};
 
+use super::history;
 use crate::access::CallerGrants;
 use crate::conditions::{Conditions, IfMatch};
-use crate::extract::{FromPath, Path, PathParameter, Query, RawBody, limit, parse_json};
+use crate::extract::{
+    FromPath, Path, PathParameter, Query, RawBody, limit, optional_time, parse_json,
+};
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
 use crate::services::Api;
@@ -47,14 +50,14 @@ impl FromPath for ShadowId {
         PathParameter {
             name: "id",
             description: "Device id, percent-encoded. Through API Gateway, an id with `/`, `?` or `%` is encoded twice.",
-            max_length: 2045,
+            max_length: 1024,
             pattern: None,
             example: None,
         },
         PathParameter {
             name: "name",
             description: "Shadow name, percent-encoded.",
-            max_length: 1020,
+            max_length: 256,
             pattern: None,
             example: None,
         },
@@ -236,7 +239,7 @@ fn document(raw: Option<Box<RawValue>>) -> Result<Option<Document>, Problem> {
 pub(crate) struct ShadowsQuery {
     /// Start of the device id; all shadows by default.
     #[serde(default)]
-    #[param(max_length = 2045, example = "lamp-")]
+    #[param(max_length = 1024, example = "lamp-")]
     prefix: String,
     /// Maximum number of entries. A page can be shorter, also before the last one.
     #[param(minimum = 1, maximum = 1000, default = 100)]
@@ -260,11 +263,26 @@ pub(crate) async fn list(
     Ok(Json(page.into()))
 }
 
+/// Time of the wanted state.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ShadowQuery {
+    /// The state at this time instead of the current one, from the history.
+    #[param(example = "2026-01-31T12:04:00Z")]
+    at: Option<String>,
+}
+
 pub(crate) async fn get(
     State(api): Api,
     Path(id): Path<ShadowId>,
+    Query(query): Query<ShadowQuery>,
 ) -> Result<(ETag, Json<Shadow>), Problem> {
-    let mut shadow = api.shadows.read(&id, DocumentSet::Both).await?;
+    let at = optional_time("at", query.at)?;
+    let mut shadow = match at {
+        Some(at) => history::state_at(&api, &id, at).await?,
+        None => api.shadows.read(&id, DocumentSet::Both).await?,
+    };
     shadow.delta.get_or_insert_default();
     let tag = ETag::new(ShadowTag::of(&shadow.reported, &shadow.desired));
     Ok((tag, Json(Shadow::new(&id, shadow))))

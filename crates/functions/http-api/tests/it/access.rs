@@ -439,7 +439,12 @@ async fn odd_paths_are_compared_as_handlers_read_them() {
         ("/v1/shadows/a%252F%2525:x", 403),
         ("/v1/shadows/..", 403),
         ("/v1/shadows/%FF", 400),
-        ("/v1/shadows/a%231?id=b%231", 404),
+        ("/v1/shadows/a%231?id=b%231", 400),
+        ("/v1/shadows/a%231?at=2026-01-31T12:00:00Z", 404),
+        ("/v1/shadows/b%231?at=2026-01-31T12:00:00Z", 403),
+        ("/v1/shadows/a%231/history", 200),
+        ("/v1/shadows/a%2310/history", 403),
+        ("/v1/shadows/b%231/diff?from=2026-01-31T12:00:00Z", 403),
     ] {
         let response = api.request_as(limited, "GET", path).send().await;
         assert_eq!(response.status, status, "{path}: {}", response.text);

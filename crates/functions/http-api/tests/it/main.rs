@@ -7,6 +7,7 @@ mod auth;
 mod clients;
 mod deliveries;
 mod examples;
+mod history;
 mod idempotency;
 mod memory;
 mod messages;

@@ -42,11 +42,11 @@ async fn invalid_paths_are_rejected() {
         let response = api.get(&format!("/v1/shadows/{id}")).await;
         response.problem(400, "InvalidPath");
     }
-    let long = format!("/v1/shadows/{}", "x".repeat(2046));
+    let long = format!("/v1/shadows/{}", "x".repeat(1025));
     let problem = api.get(&long).await.problem(400, "InvalidPath");
     assert_eq!(
         problem["detail"],
-        "the shadow id has 2046 bytes, the limit is 2045"
+        "the shadow id has 1025 bytes, the limit is 1024"
     );
 }
 

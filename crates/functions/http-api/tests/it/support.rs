@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbSensors,
-    DynamoDbShadows, MAIN, MESSAGES, SensorConfig, ShadowTableConfig,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
+    DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
+    ShadowTableConfig,
 };
 use antumbra_http_api::{
     AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, TokenGrants,
@@ -20,7 +21,7 @@ use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::inbox::Outbound;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::Shadows;
-use antumbra_shadow::Timestamp;
+use antumbra_shadow::{Model, Timestamp};
 use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
@@ -48,6 +49,7 @@ pub(crate) struct TestApi {
     pub(crate) inbox: DynamoDbInbox,
     pub(crate) sensors: DynamoDbSensors,
     pub(crate) deliveries: DynamoDbDeliveries,
+    pub(crate) history: DynamoDbHistory,
     pub(crate) database: aws_sdk_dynamodb::Client,
     pub(crate) table: String,
     pub(crate) router: Router,
@@ -77,11 +79,16 @@ impl TestApi {
         let tokens = std::iter::once(all).chain(tokens).collect();
         let main = TestTable::create(MAIN).await;
         let messages = main.another(MESSAGES).await;
+        let history = HistoryConfig {
+            table: main.another(HISTORY).await,
+            days: 30,
+        };
         let (client, table) = (main.client, main.name);
         let queues: [Arc<RecordingChannel>; 2] = Default::default();
         let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
         let clock = Arc::new(ManualClock::new(noon));
         let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
+        let history = DynamoDbHistory::new(client.clone(), history);
         let inbox = DynamoDbInbox::new(client.clone(), &messages);
         let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
         let clients = DynamoDbClients::new(client.clone(), &table);
@@ -119,6 +126,7 @@ impl TestApi {
             clock: clock.clone(),
         };
         let services = Services {
+            history: Some(history.clone().reader(shadows.clone(), Model::default())),
             shadows: Shadows::with_clock(shadows, clock.clone()),
             messages: inbox.clone(),
             outbound: Outbound {
@@ -146,6 +154,7 @@ impl TestApi {
             inbox,
             sensors,
             deliveries,
+            history,
             database: client,
             table,
             router,

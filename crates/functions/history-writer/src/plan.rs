@@ -1,0 +1,78 @@
+//! The entries of an event, in the order of the stream.
+
+use antumbra_shadow::Model;
+use antumbra_wire::history::Entry;
+use antumbra_wire::items::{ItemChange, KeyBuffer};
+use antumbra_wire::stream::{EventError, Record, StreamBatch, Tape, Undecodable};
+
+/// Longest sort key of DynamoDB. Other programs may write shadows with longer names than ours.
+const SORT_KEY_BYTES: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Sequence number of each record.
+    pub(crate) sequence_numbers: Vec<String>,
+    pub(crate) entries: Vec<Entry>,
+    /// Position of each entry's record.
+    pub(crate) records: Vec<usize>,
+    /// Records that cannot be recorded, now or later.
+    pub(crate) rejected: usize,
+    /// Time of the oldest record, in seconds since 1970.
+    pub(crate) oldest_seconds: Option<f64>,
+}
+
+impl Plan {
+    pub(crate) fn new(event: &[u8], model: &Model) -> Result<Plan, EventError> {
+        let mut batch = StreamBatch::default();
+        let (mut key, mut tape) = (KeyBuffer::default(), Tape::default());
+        let mut plan = Plan::default();
+        for record in batch.read(event)?.iter() {
+            let planned = record.and_then(|record| {
+                plan.sequence_numbers
+                    .push(record.sequence_number().into_owned());
+                plan.record(record, model, &mut key, &mut tape)
+            });
+            if let Err(undecodable) = planned {
+                let number = undecodable.sequence_number.clone().unwrap_or_default();
+                tracing::error!(record = number, %undecodable, "a change is not recorded");
+                plan.rejected += 1;
+                plan.sequence_numbers.truncate(undecodable.index);
+                plan.sequence_numbers.push(number);
+            }
+        }
+        Ok(plan)
+    }
+
+    fn record(
+        &mut self,
+        record: Record<'_>,
+        model: &Model,
+        key: &mut KeyBuffer,
+        tape: &mut Tape,
+    ) -> Result<(), Undecodable> {
+        let created = record.created_seconds();
+        let earlier = self.oldest_seconds.into_iter().chain(created);
+        self.oldest_seconds = earlier.reduce(f64::min);
+        let key = key.read(record);
+        if key.item.shadow().is_none() {
+            return Ok(());
+        }
+        let images = record.images(tape)?;
+        let change = ItemChange::new(record, key, images);
+        let Some(entry) = Entry::of(&change, model) else {
+            return Ok(());
+        };
+        if entry.key.sort().len() > SORT_KEY_BYTES {
+            let record = &*record.sequence_number();
+            tracing::error!(
+                record,
+                "a change is not recorded: the shadow's name is too long"
+            );
+            self.rejected += 1;
+            return Ok(());
+        }
+        self.entries.push(entry);
+        self.records.push(record.index());
+        Ok(())
+    }
+}

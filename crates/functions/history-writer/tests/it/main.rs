@@ -1,0 +1,7 @@
+//! The history of shadows, from writes through the stream and the function to the state at any time.
+
+#![allow(clippy::unwrap_used)]
+
+mod rig;
+mod storm;
+mod writer;

@@ -1,0 +1,118 @@
+//! Shadows on a table, their stream, the history writer, and a reader.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use antumbra_dynamodb::streams::event::invocation;
+use antumbra_dynamodb::streams::{Client as StreamsClient, Position, Record, TableStream};
+use antumbra_dynamodb::{
+    DynamoDbHistory, DynamoDbShadows, HISTORY, HistoryConfig, HistoryReader, MAIN,
+    ShadowTableConfig,
+};
+use antumbra_history_writer::{BatchSummary, HistoryWriter};
+use antumbra_service::clock::{Clock as _, ManualClock};
+use antumbra_service::shadows::{Layout, Shadows};
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_testkit::dynamodb::TestTable;
+use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
+
+pub(crate) const DAYS: u32 = 30;
+
+pub(crate) struct Rig {
+    pub(crate) table: TestTable,
+    pub(crate) history_table: String,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) shadows: Shadows<DynamoDbShadows>,
+    pub(crate) writer: HistoryWriter,
+    pub(crate) reader: HistoryReader,
+    /// Records of the stream that were not read yet come after this one.
+    read: Option<String>,
+}
+
+pub(crate) fn start() -> Timestamp {
+    Timestamp::parse("2026-01-31T12:00:00Z").unwrap()
+}
+
+impl Rig {
+    pub(crate) async fn new(layout: Layout) -> Rig {
+        let table = TestTable::create(MAIN).await;
+        let history_table = table.another(HISTORY).await;
+        let clock = Arc::new(ManualClock::new(start()));
+        let store = || {
+            let config = ShadowTableConfig::new(&table.name).layout(layout);
+            DynamoDbShadows::new(table.client.clone(), config)
+        };
+        let history = || {
+            let config = HistoryConfig {
+                table: history_table.clone(),
+                days: DAYS,
+            };
+            DynamoDbHistory::new(table.client.clone(), config)
+        };
+        let (shadows, writer, reader) = (store(), history(), history());
+        Rig {
+            reader: reader.reader(store(), Model::default()),
+            writer: HistoryWriter::new(writer, Model::default(), clock.clone()),
+            shadows: Shadows::with_clock(shadows, clock.clone()),
+            table,
+            history_table,
+            clock,
+            read: None,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// The records of the stream since the last call.
+    pub(crate) async fn records(&mut self) -> Vec<Record> {
+        let config = aws_sdk_dynamodbstreams::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("eu-north-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .endpoint_url(self.table.endpoint.url())
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .build();
+        let client = StreamsClient::from_conf(config);
+        let stream = TableStream::new(&client, &self.table.stream_arn);
+        let mut records = Vec::new();
+        for shard in stream.shards().await.unwrap() {
+            let position = match &self.read {
+                Some(number) => Position::After(number.clone()),
+                None => Position::TrimHorizon,
+            };
+            let mut iterator = stream.iterator(&shard.id, position).await.unwrap();
+            while let Some(at) = iterator {
+                let page = stream.page(&at, None).await.unwrap();
+                iterator = page.next.filter(|_| !page.records.is_empty());
+                records.extend(page.records);
+            }
+        }
+        if let Some(last) = records.last() {
+            let number = antumbra_dynamodb::streams::sequence_number(last);
+            self.read = Some(number.to_owned());
+        }
+        records
+    }
+
+    /// Invokes the writer with these records.
+    pub(crate) async fn record(&self, records: &[Record]) -> BatchSummary {
+        let event = invocation(&self.table.stream_arn, records).unwrap();
+        let deadline = self.now().after(Duration::from_secs(30));
+        self.writer.record(&event, deadline).await.unwrap()
+    }
+
+    /// Records everything that the stream has, in batches of at most 100 records.
+    pub(crate) async fn record_all(&mut self) {
+        let records = self.records().await;
+        for batch in records.chunks(100) {
+            let summary = self.record(batch).await;
+            assert_eq!((summary.failed, summary.rejected), (0, 0), "{summary:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The past of shadows: `?at`, `/history` and `/diff`.
+
+use std::time::Duration;
+
+use antumbra_service::clock::Clock as _;
+use antumbra_shadow::{Document, Model, Patch};
+use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation};
+use antumbra_wire::items::ShadowItem;
+use serde_json::json;
+
+use crate::support::TestApi;
+
+const LAMP: &str = "/v1/shadows/lamp-7";
+const NOON: &str = "2026-01-31T12:00:00Z";
+const LATER: &str = "2026-01-31T12:01:00Z";
+
+/// Reports twice, a minute apart, and records both writes as the history writer does.
+async fn two_reports(api: &TestApi) {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut before: Option<(Document, u64)> = None;
+    for (version, led) in [(1, "off"), (2, "on")] {
+        let document = Document::from_value(&json!({"led": led, "fan": 1})).unwrap();
+        let path = format!("{LAMP}/reported?clientToken=shift-{version}");
+        api.patch(&path, document.as_str()).await.ok(200);
+        let time = u64::try_from(api.clock.now().nanoseconds()).unwrap();
+        let diff = before.as_ref().map(|(before, _)| {
+            Patch::between(before, &document, &Model::default(), usize::MAX).unwrap()
+        });
+        entries.push(Entry {
+            key: HistoryKey {
+                id: "lamp-7".to_owned(),
+                name: "main".to_owned(),
+                item: ShadowItem::Reported,
+                time,
+                version,
+            },
+            operation: match version {
+                1 => Operation::Insert,
+                _ => Operation::Modify,
+            },
+            previous_time: before.as_ref().map(|(_, time)| *time),
+            client_token: Some(format!("shift-{version}")),
+            reported: Some(EntryDocument {
+                diff,
+                document: (version == 1).then(|| document.clone()),
+            }),
+            desired: None,
+        });
+        before = Some((document, time));
+        api.clock.advance(Duration::from_secs(60));
+    }
+    let deadline = api.clock.now().after(Duration::from_secs(30));
+    let written = api.history.write(&entries, deadline, &*api.clock).await;
+    assert_eq!(written.written, [true, true]);
+}
+
+#[tokio::test]
+async fn a_shadow_is_read_as_it_was_at_a_time() {
+    let api = TestApi::start().await;
+    two_reports(&api).await;
+    for (at, version, led) in [
+        (NOON, 1, "off"),
+        ("2026-01-31T13:00:59.999+01:00", 1, "off"),
+        (LATER, 2, "on"),
+        ("2100-01-01T00:00:00Z", 2, "on"),
+    ] {
+        let at = at.replace('+', "%2B");
+        let found = api.get(&format!("{LAMP}?at={at}")).await.ok(200);
+        assert_eq!(found["reported"]["version"], version, "{at}");
+        assert_eq!(found["reported"]["document"]["led"], led, "{at}");
+    }
+    let early = format!("{LAMP}?at=2026-01-31T11:59:59Z");
+    api.get(&early).await.problem(404, "DidNotExist");
+    let ancient = format!("{LAMP}?at=2025-01-01T00:00:00Z");
+    api.get(&ancient).await.problem(410, "BeforeRetention");
+    let named = format!("{LAMP}/name/light?at={NOON}");
+    api.get(&named).await.problem(404, "DidNotExist");
+    let other = format!("{LAMP}?at=yesterday");
+    api.get(&other).await.problem(400, "InvalidQuery");
+    // The writes of the desired document are not recorded yet.
+    api.patch(&format!("{LAMP}/desired"), r#"{"led":"off"}"#)
+        .await
+        .ok(200);
+    api.clock.advance(Duration::from_secs(1));
+    api.patch(&format!("{LAMP}/desired"), r#"{"led":"on"}"#)
+        .await
+        .ok(200);
+    api.get(&format!("{LAMP}?at={LATER}"))
+        .await
+        .problem(404, "NotRecorded");
+}
+
+#[tokio::test]
+async fn recorded_changes_are_listed_newest_first() {
+    let api = TestApi::start().await;
+    two_reports(&api).await;
+    let page = api.get(&format!("{LAMP}/history?limit=1")).await.ok(200);
+    assert_eq!(
+        page["entries"],
+        json!([{
+            "time": LATER,
+            "version": 2,
+            "operation": "modify",
+            "clientToken": "shift-2",
+            "documents": ["reported"],
+            "changes": [{"state": "reported", "path": "/led", "old": "off", "new": "on"}],
+        }])
+    );
+    let cursor = page["nextCursor"].as_str().unwrap();
+    let rest = api
+        .get(&format!("{LAMP}/history?limit=1&cursor={cursor}"))
+        .await
+        .ok(200);
+    assert_eq!(rest["entries"][0]["operation"], "insert");
+    let other = format!("{LAMP}/history?path=/led&cursor={cursor}");
+    api.get(&other).await.problem(400, "Invalid");
+
+    let led = format!("{LAMP}/history?path=/led&from={NOON}&to={NOON}");
+    let page = api.get(&led).await.ok(200);
+    let changes = json!([{"state": "reported", "path": "/led", "new": "off"}]);
+    assert_eq!(page["entries"][0]["changes"], changes);
+    assert_eq!(page["entries"].as_array().unwrap().len(), 1);
+    api.get(&format!("{LAMP}/history?path=led"))
+        .await
+        .problem(400, "InvalidQuery");
+    let none = api.get("/v1/shadows/fan/history").await.ok(200);
+    assert_eq!(none, json!({"entries": []}));
+}
+
+#[tokio::test]
+async fn two_times_are_compared() {
+    let api = TestApi::start().await;
+    two_reports(&api).await;
+    let found = api
+        .get(&format!("{LAMP}/diff?from={NOON}&to={LATER}"))
+        .await
+        .ok(200);
+    assert_eq!(
+        found,
+        json!({
+            "id": "lamp-7",
+            "name": "main",
+            "from": NOON,
+            "to": LATER,
+            "changes": [{"state": "reported", "path": "/led", "old": "off", "new": "on"}],
+        })
+    );
+    let same = api.get(&format!("{LAMP}/diff?from={LATER}")).await.ok(200);
+    assert_eq!(same["changes"], json!([]));
+    let early = format!("{LAMP}/diff?from=2025-01-01T00:00:00Z");
+    api.get(&early).await.problem(410, "BeforeRetention");
+}

@@ -1,0 +1,23 @@
+//! The history of shadows: entries of changes, and states rebuilt from them.
+//!
+//! Pure: the function `history-writer` encodes what this module decides, and readers decode it here again. In reading
+//! order:
+//!
+//! - [`HistoryKey`]: where an entry is stored
+//! - [`Entry`]: one change of one item of a shadow, made from a stream record
+//! - [`StoredBody`]: the diffs and documents of an entry, compressed and in parts
+//! - [`rebuild`]: the state of an item at a time, from its entries
+
+mod body;
+mod compress;
+mod entry;
+mod key;
+pub mod rebuild;
+
+pub use antumbra_registration::Operation;
+pub use body::{BodyError, PART_BYTES, StoredBody};
+pub use compress::CompressError;
+pub use entry::{Entry, EntryDocument, ItemDocuments, SNAPSHOT_EVERY};
+pub use key::{
+    HistoryKey, InvalidHistoryKey, document_prefix, history_partition, part_sort, time_key,
+};

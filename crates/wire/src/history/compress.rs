@@ -1,0 +1,32 @@
+//! Compression of stored texts with Zstandard.
+
+use std::io::Read as _;
+
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+/// A text that is longer is stored compressed.
+pub(super) const PLAIN_BYTES: usize = 1024;
+/// Longest text that is decompressed: both documents of the largest item, twice, with every character escaped.
+const TEXT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Stored bytes that are no compressed text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a compressed text: {0}")]
+pub struct CompressError(String);
+
+pub(super) fn compress(text: &str) -> Vec<u8> {
+    compress_to_vec(text.as_bytes(), CompressionLevel::Fastest)
+}
+
+pub(super) fn decompress(bytes: &[u8]) -> Result<String, CompressError> {
+    let error = |error: &dyn std::fmt::Display| CompressError(error.to_string());
+    let decoder = StreamingDecoder::new(bytes).map_err(|fault| error(&fault))?;
+    let mut text = String::new();
+    let read = decoder.take(TEXT_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|fault| error(&fault))?;
+    match text.len() as u64 > TEXT_BYTES {
+        true => Err(CompressError("longer than any text".to_owned())),
+        false => Ok(text),
+    }
+}
