@@ -62,6 +62,23 @@ check_bootstraps() {
   [ "$built" -eq "$wanted" ] || fail "$built of $wanted functions were built in $1"
 }
 
+# Tables of NAME-data: the logical id, and the end of the name after NAME and suffix.
+tables='Table
+MessagesTable -messages
+SecretsTable -secrets'
+
+# table_names NAME: prints the names of all tables.
+table_names() { printf '%s\n' "$tables" | while IFS=' ' read -r _ end; do printf '%s\n' "$1$end"; done; }
+
+# tables_to_import NAME: prints all tables as a list of resources to import.
+tables_to_import() {
+  local logical end all=''
+  while IFS=' ' read -r logical end; do all="$all${all:+,}$(table_to_import "$logical" "$1$end")"; done <<END
+$tables
+END
+  printf '%s' "$all"
+}
+
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d' ' -f1; }
 
 # code_hash DIRECTORY REGISTRATIONS PARAMETERS: prints a hash over bootstraps or zips, registrations with the grants of IAM

@@ -17,7 +17,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client as SdkClient;
 
 use crate::table::Table;
-use crate::tables::MAIN;
+use crate::tables::{MAIN, SECRETS, secrets_table};
 
 const DEFAULT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -25,13 +25,16 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Debug, Clone)]
 pub struct DynamoDbDeliveries {
     table: Table,
+    secrets: Table,
     retention: Duration,
 }
 
 impl DynamoDbDeliveries {
     /// Uses an existing table and keeps the history for 30 days.
     pub fn new(client: SdkClient, table: impl Into<String>) -> DynamoDbDeliveries {
+        let table = table.into();
         DynamoDbDeliveries {
+            secrets: Table::new(client.clone(), secrets_table(&table), SECRETS),
             table: Table::new(client, table, MAIN),
             retention: DEFAULT_RETENTION,
         }

@@ -59,8 +59,8 @@ pub use settings::{DynamoDbSettings, SettingsError, TableSettings};
 pub use shadows::{DynamoDbShadows, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;
 pub use tables::{
-    BY_LOCATION, Existing, FLEET, HISTORY, Index, LISTED, LIVE, MAIN, MESSAGES, Scalar,
-    TableDefinition, TableError, UNDELETED, client, stream_of,
+    BY_LOCATION, Existing, FLEET, HISTORY, Index, LISTED, LIVE, MAIN, MESSAGES, SECRETS, Scalar,
+    TableDefinition, TableError, UNDELETED, client, secrets_table, stream_of,
 };
 
 /// The examples of the SDK page, compiled as doc tests.

@@ -130,6 +130,21 @@ pub const HISTORY: TableDefinition<'static> = TableDefinition {
     expiry: Some("ttl"),
 };
 
+/// The table of signing secrets. It has no stream, and only deliveries and the HTTP API read it.
+pub const SECRETS: TableDefinition<'static> = TableDefinition {
+    name: "antumbra-secrets",
+    partition_key: PARTITION_KEY,
+    sort_key: SORT_KEY,
+    indexes: &[],
+    streamed: false,
+    expiry: None,
+};
+
+/// Returns the name or ARN of the table of secrets that belongs to a main table.
+pub fn secrets_table(main: &str) -> String {
+    format!("{main}-secrets")
+}
+
 /// A table could not be created or described.
 #[derive(Debug, thiserror::Error)]
 #[error("table {table}: {reason}")]

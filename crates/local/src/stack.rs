@@ -17,7 +17,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use antumbra_dynamodb::{DynamoDbSettings, HISTORY, MAIN, MESSAGES, TableError, TableSettings};
+use antumbra_dynamodb::{
+    DynamoDbSettings, HISTORY, MAIN, MESSAGES, SECRETS, TableError, TableSettings,
+};
 use antumbra_http_api::{Token, TokenGrants};
 use antumbra_lambda_kit::config;
 use antumbra_lambda_kit::environment::EnvironmentError;
@@ -249,6 +251,7 @@ impl Stack {
         } else {
             checkpoints.forget(antumbra_history_writer::NAME)?;
         }
+        SECRETS.ensure(&database).await?;
         // Both table definitions ask for a stream.
         let streams = tables.map(|table| table.stream_arn.unwrap_or_default());
         services.ensure_settings().await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use antumbra_dynamodb::{MAIN, MESSAGES, client};
+use antumbra_dynamodb::{MAIN, MESSAGES, SECRETS, client};
 use antumbra_queues::queue::{Attributes, Queue, Redrive};
 use antumbra_service::deliveries::{Delays, Policy};
 use tokio::time::Instant;
@@ -242,7 +242,7 @@ impl Sweeping {
 
 async fn set_up(world: &World) {
     let database = client(&world.sdk);
-    for table in [MAIN, MESSAGES] {
+    for table in [MAIN, MESSAGES, SECRETS] {
         if let Err(error) = table.ensure(&database).await {
             panic!("no table: {error}");
         }

@@ -9,7 +9,7 @@ mod server;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use antumbra_dynamodb::TableDefinition;
+use antumbra_dynamodb::{MAIN, SECRETS, TableDefinition, secrets_table};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -52,7 +52,7 @@ pub struct TestTable {
 }
 
 impl TestTable {
-    /// Creates a table under a new name. Its creation is not among the recorded calls.
+    /// Creates a table under a new name, and for a main table that of its secrets. Its creation is not among the recorded calls.
     pub async fn create(definition: TableDefinition<'_>) -> TestTable {
         let endpoint = Endpoint::start(address()).await;
         let client = client(&endpoint);
@@ -62,6 +62,13 @@ impl TestTable {
             ..definition
         };
         let created = table.ensure(&client).await.unwrap();
+        if definition.name == MAIN.name {
+            let secrets = TableDefinition {
+                name: &secrets_table(&name),
+                ..SECRETS
+            };
+            secrets.ensure(&client).await.unwrap();
+        }
         endpoint.take_calls();
         TestTable {
             endpoint,

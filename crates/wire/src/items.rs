@@ -1,4 +1,4 @@
-//! Item kinds and keys of both tables, each written here once.
+//! Item kinds and keys of all tables, each written here once.
 //!
 //! | table | partition key | sort key | item |
 //! |---|---|---|---|
@@ -11,7 +11,6 @@
 //! | main | `SENSOR#{sensor}` | `CLIENTREMOVED#{client}` | link that was removed, for two days |
 //! | main | `CLIENT#{client}` | `SENSOR#{sensor}` | mirror of the link |
 //! | main | `CLIENT#{client}` | `CLIENTINFO` | client and its circuit |
-//! | main | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
 //! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
 //! | main | `CLIENT#{client}` | `HELD#{order}` | entry of the list of held deliveries |
 //! | main | `CLIENT#{client}` | `DEFERRED#{sensor}#{order}` | delivery that later ones of the sensor wait for |
@@ -23,6 +22,7 @@
 //! | main | `ONCE#{key}` | `ONCE` | idempotency record |
 //! | main | `ONCE#{key}` | `PART#{owner}#{number}` | part of a large stored response |
 //! | main | `SETTINGS` | `SETTINGS` | settings that all programs using the table share |
+//! | secrets | `CLIENT#{client}` | `CLIENTSECRETS` | signing secrets |
 //! | messages | `{source}` | `{message}` | message, or the tombstone of a deleted one |
 //! | messages | `#sources#{shard}` | `{source}` | last contact of a source |
 //!

@@ -322,7 +322,7 @@ fn banner(
         row(
             "DynamoDB",
             format!("http://{}", addresses.dynamodb),
-            "tables antumbra, antumbra-messages, antumbra-history",
+            "tables antumbra, antumbra-messages, antumbra-history, antumbra-secrets",
         ),
         row(
             "SQS, SNS",

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use antumbra_dynamodb::MAIN;
+use antumbra_dynamodb::{MAIN, SECRETS};
 use antumbra_local::clients::sdk_config;
 use antumbra_local::stack::{Options, Webhooks};
 use antumbra_registration::Registrations;
@@ -232,7 +232,7 @@ impl Scenario {
         let found = self
             .database
             .query()
-            .table_name(MAIN.name)
+            .table_name(table_of(prefix))
             .key_condition_expression("PK = :partition AND begins_with(SK, :prefix)")
             .expression_attribute_values(":partition", text(partition))
             .expression_attribute_values(":prefix", text(prefix));
@@ -242,7 +242,8 @@ impl Scenario {
     /// Writes items that an interrupted delete would have left.
     async fn put_back(&self, items: Vec<HashMap<String, AttributeValue>>) {
         for item in items {
-            let put = self.database.put_item().table_name(MAIN.name);
+            let sort = item["SK"].as_s().unwrap();
+            let put = self.database.put_item().table_name(table_of(sort));
             put.set_item(Some(item)).send().await.unwrap();
         }
     }
@@ -254,5 +255,13 @@ impl Scenario {
             Some(body).filter(&is_so)
         })
         .await
+    }
+}
+
+/// The table of items with these sort keys.
+fn table_of(sort: &str) -> &'static str {
+    match sort {
+        "CLIENTSECRETS" => SECRETS.name,
+        _ => MAIN.name,
     }
 }

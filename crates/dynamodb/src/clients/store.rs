@@ -13,8 +13,10 @@ use super::item::{
     CURRENT, ClientItem, DISABLED, ENABLED, SecretsItem, client_key, decode_client, decode_secrets,
     secrets_key,
 };
+use futures_util::future::try_join;
+
 use crate::deliveries::item::release_key;
-use crate::table::{BatchRead, Item, OrderedListing, Outcome, Write};
+use crate::table::{Item, OrderedListing, Outcome, Write};
 use crate::tables::LISTED;
 use crate::value::{epoch_milliseconds, number, text, time};
 
@@ -33,9 +35,10 @@ impl ClientStore for DynamoDbClients {
             .table
             .item(&client_key(&client.id), &ClientItem::new(client))?;
         let secrets = SecretsItem::new(secret, requested);
-        let secrets = self.table.item(&secrets_key(&client.id), &secrets)?;
-        let writes = [info, secrets].map(|item| Write::put(item).condition(ABSENT));
-        match self.table.transact(writes.to_vec()).await? {
+        let secrets = self.secrets.item(&secrets_key(&client.id), &secrets)?;
+        let [info, secrets] = [info, secrets].map(|item| Write::put(item).condition(ABSENT));
+        let writes = vec![info, secrets.in_table(&self.secrets)];
+        match self.table.transact(writes.clone()).await? {
             Outcome::Applied(_) => return Ok(()),
             // Only the secrets item exists: the delete of a former client was interrupted.
             Outcome::Refused(refusal) if refusal.at == 1 => {
@@ -43,7 +46,7 @@ impl ClientStore for DynamoDbClients {
             }
             Outcome::Refused(_) => return Err(ClientError::AlreadyExists),
         }
-        match self.table.transact(writes.to_vec()).await? {
+        match self.table.transact(writes).await? {
             Outcome::Applied(_) => Ok(()),
             Outcome::Refused(_) => Err(ClientError::AlreadyExists),
         }
@@ -156,14 +159,14 @@ impl ClientStore for DynamoDbClients {
         .value(":until", epoch_milliseconds(rotation.requested.until))
         .value(":now", epoch_milliseconds(rotation.now))
         .returning_new();
-        match self.table.write(rotate).await? {
+        match self.secrets.write(rotate).await? {
             Outcome::Applied(stored) => secrets(Some(stored)),
             Outcome::Refused(refusal) => secrets(refusal.stored),
         }
     }
 
     async fn secrets(&self, id: &ClientId) -> Result<Secrets, ClientError> {
-        secrets(self.table.get(&secrets_key(id)).await?)
+        secrets(self.secrets.get(&secrets_key(id)).await?)
     }
 
     /// With `cascade` the client goes first, on its condition, and its links after it: a failed
@@ -176,10 +179,9 @@ impl ClientStore for DynamoDbClients {
         cascade: bool,
         now: Timestamp,
     ) -> Result<(), ClientError> {
-        let keys = vec![client_key(id), secrets_key(id)];
-        let mut found = self.table.get_many(keys, BatchRead::CONSISTENT).await?;
-        let secrets = found.remove(&secrets_key(id));
-        match found.remove(&client_key(id)) {
+        let (info, secrets) = (client_key(id), secrets_key(id));
+        let (info, secrets) = try_join(self.table.get(&info), self.secrets.get(&secrets)).await?;
+        match info {
             Some(client) => check_version(&decode_client(client)?, expected)?,
             None if secrets.is_some() => return self.finish_delete(id, now).await,
             None => return Err(ClientError::NotFound),
@@ -188,8 +190,8 @@ impl ClientStore for DynamoDbClients {
             if self.has_links(id).await? {
                 return Err(ClientError::HasLinks);
             }
-            self.delete_info(id, expected, Write::delete(secrets_key(id)))
-                .await?;
+            let secrets = Write::delete(secrets_key(id));
+            self.delete_info(id, expected, secrets).await?;
             // A link may have been made since the check; now none can be.
             return self.unlink_all(id, now).await;
         }
@@ -275,7 +277,8 @@ impl DynamoDbClients {
         };
         // Its held deliveries are recorded as skipped.
         let release = self.release_task(id, Timestamp::from_nanoseconds(0));
-        match self.table.transact(vec![info, secrets, release]).await? {
+        let writes = vec![info, secrets.in_table(&self.secrets), release];
+        match self.table.transact(writes).await? {
             Outcome::Applied(_) => Ok(()),
             Outcome::Refused(refusal) => {
                 let stored = refusal.stored.ok_or(ClientError::NotFound)?;
@@ -293,7 +296,7 @@ impl DynamoDbClients {
     /// Removes the remains of a client whose own item is deleted.
     async fn finish_delete(&self, id: &ClientId, now: Timestamp) -> Result<(), ClientError> {
         self.unlink_all(id, now).await?;
-        self.table.write(Write::delete(secrets_key(id))).await?;
+        self.secrets.write(Write::delete(secrets_key(id))).await?;
         Ok(())
     }
 }

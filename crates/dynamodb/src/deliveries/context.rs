@@ -1,4 +1,4 @@
-//! The context of a message, in one read, and another one if deliveries of the same sensor are deferred.
+//! The context of a message: one read, one of the client's secrets at the same time, and another one if deliveries of the same sensor are deferred.
 
 use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{DeliveryContext, DeliveryMessage, EventType};
@@ -6,6 +6,7 @@ use antumbra_service::sensors::state::attributes::{CHANGES, CONTACTS, GENERATION
 use antumbra_service::sensors::{Generation, SensorId};
 use antumbra_service::store::StoreError;
 use antumbra_wire::items::ItemKind;
+use futures_util::future::try_join;
 
 use super::DynamoDbDeliveries;
 use super::item::{DEFERRED, chain_key, decode, key};
@@ -19,7 +20,7 @@ impl DynamoDbDeliveries {
         message: &DeliveryMessage,
     ) -> Result<DeliveryContext, StoreError> {
         let client = message.id.client();
-        let own = [client_key(client), secrets_key(client), key(&message.id)];
+        let own = [client_key(client), key(&message.id)];
         let of_sensor = message.sensor.as_ref().map(|sensor| {
             [
                 mirror_key(client, sensor),
@@ -29,8 +30,9 @@ impl DynamoDbDeliveries {
         });
         let keys = own.iter().chain(of_sensor.iter().flatten()).cloned();
         let found = self.table.get_many(keys.collect(), BatchRead::CONSISTENT);
-        let mut found = found.await?;
-        let [info, secrets, record] = own.map(|key| found.remove(&key));
+        let secrets = secrets_key(client);
+        let (mut found, secrets) = try_join(found, self.secrets.get(&secrets)).await?;
+        let [info, record] = own.map(|key| found.remove(&key));
         let mut context = DeliveryContext {
             record: record.map(decode).transpose()?,
             ..DeliveryContext::default()

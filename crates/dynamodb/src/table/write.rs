@@ -37,10 +37,13 @@ pub(crate) struct Write {
     returns: ReturnValue,
     /// Size of the item, for the error if it is too large.
     bytes: usize,
+    /// Another table than the one that writes, with the same keys.
+    table: Option<String>,
 }
 
 /// Parameters that all write calls share.
 struct Parameters {
+    table: Option<String>,
     condition: Option<String>,
     names: Option<HashMap<String, String>>,
     values: Option<Item>,
@@ -51,7 +54,7 @@ struct Parameters {
 macro_rules! set {
     ($builder:expr, $table:expr, $parameters:expr) => {
         $builder
-            .table_name(&$table.name)
+            .table_name($parameters.table.as_ref().unwrap_or(&$table.name))
             .set_condition_expression($parameters.condition)
             .set_expression_attribute_names($parameters.names)
             .set_expression_attribute_values($parameters.values)
@@ -76,6 +79,7 @@ impl Write {
             names: HashMap::new(),
             returns: ReturnValue::None,
             bytes: 0,
+            table: None,
         }
     }
 
@@ -130,6 +134,12 @@ impl Write {
         self
     }
 
+    /// The same write in another table, as part of a transaction.
+    pub(crate) fn in_table(self, table: &Table) -> Write {
+        let table = Some(table.name.clone());
+        Write { table, ..self }
+    }
+
     pub(crate) fn bytes(self, bytes: usize) -> Write {
         Write { bytes, ..self }
     }
@@ -155,6 +165,7 @@ impl Write {
         let mut names = names(update.into_iter().chain(self.condition.as_deref()));
         names.extend(self.names);
         let parameters = Parameters {
+            table: self.table,
             names: non_empty(names),
             values: non_empty(self.values),
             failure: self.condition.is_some().then_some(STORED),

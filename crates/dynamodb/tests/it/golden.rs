@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbIdempotency, DynamoDbInbox, DynamoDbProgress,
     DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, DynamoDbSuspensions, MAIN, MESSAGES,
-    SensorConfig, ShadowTableConfig, TableDefinition, TableSettings,
+    SECRETS, SensorConfig, ShadowTableConfig, TableDefinition, TableSettings, secrets_table,
 };
 use antumbra_service::clients::{
     Circuit, Client, ClientId, ClientState, ClientStore as _, LinkStore as _, Mode, RequestKey,
@@ -113,6 +113,11 @@ async fn stored_items_of_the_main_table_keep_their_form() {
         "main-table.json",
     )
     .await;
+    let secrets = TableDefinition {
+        name: &secrets_table(&name),
+        ..SECRETS
+    };
+    check(&database, &secrets, "secrets-table.json").await;
 }
 
 async fn write_suspensions(database: &aws_sdk_dynamodb::Client, table: &str) {

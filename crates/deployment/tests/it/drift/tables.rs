@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use antumbra_dynamodb::{HISTORY, Index, MAIN, MESSAGES, Scalar, TableDefinition};
+use antumbra_dynamodb::{HISTORY, Index, MAIN, MESSAGES, SECRETS, Scalar, TableDefinition};
 use antumbra_local::queues::definitions::QUEUES;
 use antumbra_local::queues::queue_arn;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn tables_are_those_of_the_code() {
     let mut deployed = BTreeSet::new();
     for mut table in of_kind("AWS::DynamoDB::Table") {
         let name = text(&table.properties["TableName"]);
-        let of_code = [MAIN, MESSAGES, HISTORY]
+        let of_code = [MAIN, MESSAGES, HISTORY, SECRETS]
             .into_iter()
             .find(|of| of.name == name);
         let of_code = of_code.unwrap_or_else(|| panic!("the code has no table {name}"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
     DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
-    ShadowTableConfig,
+    ShadowTableConfig, secrets_table,
 };
 use antumbra_http_api::{
     AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, TokenGrants,
@@ -162,15 +162,20 @@ impl TestApi {
         }
     }
 
-    /// Returns the sort keys of all items that contain a text.
+    /// Returns the sort keys of all items of the table of secrets that contain a text. The main table, which has a stream,
+    /// has none.
     pub(crate) async fn items_with(&self, text: &str) -> Vec<String> {
-        let found = self.database.scan().table_name(&self.table).send().await;
-        let found = found.unwrap();
-        let items = found.items().iter();
-        items
-            .filter(|item| format!("{item:?}").contains(text))
-            .map(|item| item["SK"].as_s().unwrap().clone())
-            .collect()
+        let scan = async |table: &str| -> Vec<String> {
+            let found = self.database.scan().table_name(table).send().await;
+            let found = found.unwrap();
+            let items = found.items().iter();
+            let items = items.filter(|item| format!("{item:?}").contains(text));
+            items
+                .map(|item| item["SK"].as_s().unwrap().clone())
+                .collect()
+        };
+        assert_eq!(scan(&self.table).await, [""; 0]);
+        scan(&secrets_table(&self.table)).await
     }
 
     /// Starts a request with the token.
