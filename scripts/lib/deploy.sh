@@ -62,15 +62,18 @@ check_bootstraps() {
   [ "$built" -eq "$wanted" ] || fail "$built of $wanted functions were built in $1"
 }
 
-# Tables of NAME-data: the logical id, and the end of the name after NAME and suffix.
+# Tables of NAME-data that a restore replaces: the logical id, and the end of the name after NAME and suffix.
 tables='Table
 MessagesTable -messages
 SecretsTable -secrets'
 
-# table_names NAME: prints the names of all tables.
+# table_names NAME: prints the names of all tables but the history.
 table_names() { printf '%s\n' "$tables" | while IFS=' ' read -r _ end; do printf '%s\n' "$1$end"; done; }
 
-# tables_to_import NAME: prints all tables as a list of resources to import.
+# all_table_names NAME SUFFIX: prints these names and that of the history, which has no suffix and need not exist.
+all_table_names() { table_names "$1$2" && printf '%s\n' "$1-history"; }
+
+# tables_to_import NAME: prints all tables but the history as a list of resources to import.
 tables_to_import() {
   local logical end all=''
   while IFS=' ' read -r logical end; do all="$all${all:+,}$(table_to_import "$logical" "$1$end")"; done <<END
@@ -236,12 +239,12 @@ table_to_import() {
   printf '{"ResourceType":"AWS::DynamoDB::Table","LogicalResourceId":"%s","ResourceIdentifier":{"TableName":"%s"}}' "$1" "$2"
 }
 
-# table_kept TABLE: prints the size of a table and what it costs a month.
+# table_kept TABLE: prints the size of a table, if it exists, and what it costs a month.
 table_kept() {
   aws dynamodb describe-table --table-name "$1" --query 'Table.[TableSizeBytes,ItemCount]' --output text 2>/dev/null |
     awk -v table="$1" '{ gigabytes = $1 / 1e9
       printf "  table %s: %d items, %.3f GB, about $%.2f a month for storage and $%.2f for point-in-time recovery\n",
-        table, $2, gigabytes, gigabytes * 0.25, gigabytes * 0.20 }'
+        table, $2, gigabytes, gigabytes * 0.25, gigabytes * 0.20 }' || true
 }
 
 # The queues of a deployment: logical ids in infra/data.yaml and names without the prefix.

@@ -17,7 +17,7 @@ use crate::tables::{MAIN, SECRETS, secrets_table};
 #[derive(Debug, Clone)]
 pub struct DynamoDbClients {
     table: Table,
-    secrets: Table,
+    secrets_table: Table,
 }
 
 impl DynamoDbClients {
@@ -25,7 +25,7 @@ impl DynamoDbClients {
     pub fn new(client: SdkClient, table: impl Into<String>) -> DynamoDbClients {
         let table = table.into();
         DynamoDbClients {
-            secrets: Table::new(client.clone(), secrets_table(&table), SECRETS),
+            secrets_table: Table::new(client.clone(), secrets_table(&table), SECRETS),
             table: Table::new(client, table, MAIN),
         }
     }

@@ -25,7 +25,7 @@ const DEFAULT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Debug, Clone)]
 pub struct DynamoDbDeliveries {
     table: Table,
-    secrets: Table,
+    secrets_table: Table,
     retention: Duration,
 }
 
@@ -34,7 +34,7 @@ impl DynamoDbDeliveries {
     pub fn new(client: SdkClient, table: impl Into<String>) -> DynamoDbDeliveries {
         let table = table.into();
         DynamoDbDeliveries {
-            secrets: Table::new(client.clone(), secrets_table(&table), SECRETS),
+            secrets_table: Table::new(client.clone(), secrets_table(&table), SECRETS),
             table: Table::new(client, table, MAIN),
             retention: DEFAULT_RETENTION,
         }

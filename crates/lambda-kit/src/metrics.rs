@@ -13,12 +13,13 @@ const INTERVAL: Duration = Duration::from_secs(50);
 const VALUES: usize = 100;
 
 /// Counts that alarms watch. They are logged at once: a process may not be invoked again for a long time.
-pub const AT_ONCE: [&str; 5] = [
+pub const AT_ONCE: [&str; 6] = [
     "disabled",
     "lost",
     "quarantined",
     "undeliverable",
     "unfinished",
+    "unrecorded",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_dynamodb::{MAIN, MESSAGES, stream_of};
+use antumbra_dynamodb::{MAIN, MESSAGES, secrets_table, stream_of};
 use antumbra_lambda_kit::functions::queues;
 use antumbra_publish::queue_url;
 use clap::Args;
@@ -135,7 +135,7 @@ async fn checks(arguments: &DoctorArguments, connection: &Connection) -> Vec<Che
     checks
 }
 
-/// Checks that the tables exist and have streams.
+/// Checks that the tables exist and have streams, except that of the secrets.
 async fn tables(arguments: &DoctorArguments, connection: &Connection) -> Result<String, CliError> {
     let client = antumbra_dynamodb::client(&connection.sdk_config().await);
     let main = connection.table();
@@ -151,9 +151,17 @@ async fn tables(arguments: &DoctorArguments, connection: &Connection) -> Result<
             )));
         }
     }
+    let secrets = secrets_table(main);
+    let stream = stream_of(&client, &secrets).await.map_err(CliError::from);
+    let stream = stream.map_err(|error| connection.explain_table(error, &secrets, "--table"))?;
+    if stream.is_some() {
+        return Err(CliError::failed(format!(
+            "the table {secrets} has a stream, which shows signing secrets to its readers; disable it"
+        )));
+    }
     let default = if main == MAIN.name { "" } else { " (--table)" };
     Ok(format!(
-        "{main}{default} and {} with streams",
+        "{main}{default} and {} with streams, {secrets} without",
         arguments.messages_table
     ))
 }

@@ -117,7 +117,7 @@ fn variables_and_options_configure_the_functions() {
         .env("SENSOR_ID_PATTERN", "[a-z]+[0-9]")
         .env("TABLE", "elsewhere")
         .args(["--message-id-key", "at.number", "--auto-register", "true"])
-        .args(["--data", "scalar", "--shards", "16"])
+        .args(["--data", "scalar", "--shards", "64"])
         .stdout(printed);
     let stack = home.wait(&mut local);
     let printed = wait_for("the banner", || {

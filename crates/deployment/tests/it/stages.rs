@@ -151,13 +151,13 @@ fn another_name_cannot_replace_the_tables_of_a_data_stack() {
     let own = Stack::deploy(&[("Name", "dev")]);
     assert_eq!(
         tables(&own),
-        ["dev", "dev-history", "dev-messages"]
+        ["dev", "dev-history", "dev-messages", "dev-secrets"]
             .map(str::to_owned)
             .into()
     );
     let renamed = Stack::deploy_data_as("dev-data", &[("Name", "prod")]);
     let names = tables(&renamed);
-    assert_eq!(names.len(), 3);
+    assert_eq!(names.len(), 4);
     for name in names {
         assert_eq!(
             name.split(',').next(),
@@ -170,7 +170,7 @@ fn another_name_cannot_replace_the_tables_of_a_data_stack() {
 #[test]
 fn data_is_kept_except_after_a_failed_creation() {
     let data = Stack::deploy_data_as("antumbra-data", &[]).resources();
-    assert_eq!(data.len(), 14);
+    assert_eq!(data.len(), 15);
     for resource in data {
         let attributes = &resource.attributes;
         assert_eq!(
@@ -197,7 +197,7 @@ fn data_is_kept_except_after_a_failed_creation() {
     // Everything else can be created again.
     let kept = Stack::deploy(&[]).resources().into_iter();
     let kept = kept.filter(|of| of.attributes.get("DeletionPolicy").is_some());
-    assert_eq!(kept.count(), 14);
+    assert_eq!(kept.count(), 15);
 }
 
 /// The steps of scripts/restore: the tables leave the stack, return with another name, and are exported again.
@@ -217,9 +217,9 @@ fn restored_tables_replace_the_old_ones_in_steps() {
     let old = ["antumbra-messages-stream", "antumbra-table-stream"];
     let new = ["antumbra-r1-messages-stream", "antumbra-r1-table-stream"];
     let none: [&str; 0] = [];
-    let restored = ["antumbra-r1", "antumbra-r1-messages"];
+    let restored = ["antumbra-r1", "antumbra-r1-messages", "antumbra-r1-secrets"];
     let (tables, exports) = kinds(&[]);
-    assert_eq!((tables.len(), exports), (2, old.map(str::to_owned).into()));
+    assert_eq!((tables.len(), exports), (3, old.map(str::to_owned).into()));
     let (tables, exports) = kinds(&[("Restore", "detach")]);
     assert_eq!((tables.len(), exports.len()), (0, none.len()));
     let (tables, exports) = kinds(&[("Restore", "import"), suffix]);
@@ -230,6 +230,13 @@ fn restored_tables_replace_the_old_ones_in_steps() {
     let (tables, exports) = kinds(&[suffix]);
     assert_eq!(tables, restored.map(str::to_owned).into());
     assert_eq!(exports, new.map(str::to_owned).into());
+
+    // A stack of existing tables and queues creates its bucket later.
+    let adopted = Stack::deploy_data_as("antumbra-data", &[("Restore", "adopt")]);
+    assert!(adopted.exports().is_empty());
+    let resources = adopted.resources();
+    assert_eq!(resources.len(), 14);
+    assert!(resources.iter().all(|of| of.kind != "AWS::S3::Bucket"));
 
     // Meanwhile the functions use the restored tables by the ARNs of their streams.
     let given = [

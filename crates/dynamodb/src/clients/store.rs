@@ -35,9 +35,9 @@ impl ClientStore for DynamoDbClients {
             .table
             .item(&client_key(&client.id), &ClientItem::new(client))?;
         let secrets = SecretsItem::new(secret, requested);
-        let secrets = self.secrets.item(&secrets_key(&client.id), &secrets)?;
+        let secrets = self.secrets_table.item(&secrets_key(&client.id), &secrets)?;
         let [info, secrets] = [info, secrets].map(|item| Write::put(item).condition(ABSENT));
-        let writes = vec![info, secrets.in_table(&self.secrets)];
+        let writes = vec![info, secrets.in_table(&self.secrets_table)];
         match self.table.transact(writes.clone()).await? {
             Outcome::Applied(_) => return Ok(()),
             // Only the secrets item exists: the delete of a former client was interrupted.
@@ -159,14 +159,14 @@ impl ClientStore for DynamoDbClients {
         .value(":until", epoch_milliseconds(rotation.requested.until))
         .value(":now", epoch_milliseconds(rotation.now))
         .returning_new();
-        match self.secrets.write(rotate).await? {
+        match self.secrets_table.write(rotate).await? {
             Outcome::Applied(stored) => secrets(Some(stored)),
             Outcome::Refused(refusal) => secrets(refusal.stored),
         }
     }
 
     async fn secrets(&self, id: &ClientId) -> Result<Secrets, ClientError> {
-        secrets(self.secrets.get(&secrets_key(id)).await?)
+        secrets(self.secrets_table.get(&secrets_key(id)).await?)
     }
 
     /// With `cascade` the client goes first, on its condition, and its links after it: a failed
@@ -180,7 +180,7 @@ impl ClientStore for DynamoDbClients {
         now: Timestamp,
     ) -> Result<(), ClientError> {
         let (info, secrets) = (client_key(id), secrets_key(id));
-        let (info, secrets) = try_join(self.table.get(&info), self.secrets.get(&secrets)).await?;
+        let (info, secrets) = try_join(self.table.get(&info), self.secrets_table.get(&secrets)).await?;
         match info {
             Some(client) => check_version(&decode_client(client)?, expected)?,
             None if secrets.is_some() => return self.finish_delete(id, now).await,
@@ -277,7 +277,7 @@ impl DynamoDbClients {
         };
         // Its held deliveries are recorded as skipped.
         let release = self.release_task(id, Timestamp::from_nanoseconds(0));
-        let writes = vec![info, secrets.in_table(&self.secrets), release];
+        let writes = vec![info, secrets.in_table(&self.secrets_table), release];
         match self.table.transact(writes).await? {
             Outcome::Applied(_) => Ok(()),
             Outcome::Refused(refusal) => {
@@ -296,7 +296,7 @@ impl DynamoDbClients {
     /// Removes the remains of a client whose own item is deleted.
     async fn finish_delete(&self, id: &ClientId, now: Timestamp) -> Result<(), ClientError> {
         self.unlink_all(id, now).await?;
-        self.secrets.write(Write::delete(secrets_key(id))).await?;
+        self.secrets_table.write(Write::delete(secrets_key(id))).await?;
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ impl DynamoDbDeliveries {
         let keys = own.iter().chain(of_sensor.iter().flatten()).cloned();
         let found = self.table.get_many(keys.collect(), BatchRead::CONSISTENT);
         let secrets = secrets_key(client);
-        let (mut found, secrets) = try_join(found, self.secrets.get(&secrets)).await?;
+        let (mut found, secrets) = try_join(found, self.secrets_table.get(&secrets)).await?;
         let [info, record] = own.map(|key| found.remove(&key));
         let mut context = DeliveryContext {
             record: record.map(decode).transpose()?,

@@ -46,7 +46,7 @@ pub struct BatchSummary {
     /// Entries that were not written, and are repeated.
     pub failed: usize,
     /// Records that can never be recorded.
-    pub rejected: usize,
+    pub unrecorded: usize,
     /// The sequence number to continue from, unless all records are done.
     pub resume_at: Option<String>,
     pub oldest_milliseconds: Option<u64>,
@@ -88,7 +88,7 @@ impl HistoryWriter {
             records: plan.sequence_numbers.len(),
             written: plan.entries.len() - failed.len(),
             failed: failed.len(),
-            rejected: plan.rejected,
+            unrecorded: plan.unrecorded,
             resume_at: failed
                 .iter()
                 .min()
@@ -117,7 +117,7 @@ pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
         Metric::count("records", summary.records),
         Metric::count("written", summary.written),
         Metric::count("failed", summary.failed),
-        Metric::count("rejected", summary.rejected),
+        Metric::count("unrecorded", summary.unrecorded),
         Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
     ]
 }

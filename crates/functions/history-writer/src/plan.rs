@@ -16,7 +16,7 @@ pub(crate) struct Plan {
     /// Position of each entry's record.
     pub(crate) records: Vec<usize>,
     /// Records that cannot be recorded, now or later.
-    pub(crate) rejected: usize,
+    pub(crate) unrecorded: usize,
     /// Time of the oldest record, in seconds since 1970.
     pub(crate) oldest_seconds: Option<f64>,
 }
@@ -35,7 +35,7 @@ impl Plan {
             if let Err(undecodable) = planned {
                 let number = undecodable.sequence_number.clone().unwrap_or_default();
                 tracing::error!(record = number, %undecodable, "a change is not recorded");
-                plan.rejected += 1;
+                plan.unrecorded += 1;
                 plan.sequence_numbers.truncate(undecodable.index);
                 plan.sequence_numbers.push(number);
             }
@@ -68,7 +68,7 @@ impl Plan {
                 record,
                 "a change is not recorded: the shadow's name is too long"
             );
-            self.rejected += 1;
+            self.unrecorded += 1;
             return Ok(());
         }
         self.entries.push(entry);

@@ -94,7 +94,7 @@ fn tables_are_those_of_the_code() {
         assert_eq!(table.attributes["UpdateReplacePolicy"], "Retain", "{name}");
         deployed.insert(name);
     }
-    assert_eq!(deployed.len(), 3, "{deployed:?}");
+    assert_eq!(deployed.len(), 4, "{deployed:?}");
 }
 
 #[test]

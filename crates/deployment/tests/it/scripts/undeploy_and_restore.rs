@@ -12,7 +12,9 @@ fn undeploying_detaches_device_policies_and_shows_what_stays() {
     sandbox
         .state("attached", "")
         .state("table-antumbra", "")
-        .state("table-antumbra-messages", "");
+        .state("table-antumbra-messages", "")
+        .state("table-antumbra-secrets", "")
+        .state("table-antumbra-history", "");
     sandbox.state("queue-antumbra-inbound", "");
     let refused = sandbox.run("echo n | scripts/undeploy antumbra");
     assert!(
@@ -49,13 +51,19 @@ fn undeploying_detaches_device_policies_and_shows_what_stays() {
         "{}",
         wrong.output
     );
-    sandbox
+    let deleted = sandbox
         .run("echo antumbra | scripts/undeploy antumbra --delete-data")
         .succeeded();
+    assert_eq!(
+        deleted.calls_of("aws s3 rb"),
+        ["aws s3 rb s3://failed-history --force"]
+    );
     for gone in [
         "stack-antumbra-data",
         "table-antumbra",
         "table-antumbra-messages",
+        "table-antumbra-secrets",
+        "table-antumbra-history",
         "queue-antumbra-inbound",
     ] {
         assert!(!sandbox.has(gone), "{gone}");
@@ -71,13 +79,16 @@ fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
     sandbox.run("scripts/deploy --yes").succeeded();
     sandbox
         .state("table-antumbra", "")
-        .state("table-antumbra-messages", "");
+        .state("table-antumbra-messages", "")
+        .state("table-antumbra-secrets", "")
+        .state("table-antumbra-history", "");
     let time = "2026-11-17T08:00:00Z";
     let run = sandbox
         .run(&format!("scripts/restore antumbra --to {time} --yes"))
         .succeeded();
     let restored = run.calls_of("aws dynamodb restore-table-to-point-in-time");
-    assert_eq!(restored.len(), 2);
+    // The history stays as it is.
+    assert_eq!(restored.len(), 3);
     assert!(
         restored[0].contains("--source-table-name antumbra --target-table-name antumbra-r20"),
         "{restored:?}"
@@ -87,14 +98,15 @@ fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
             .iter()
             .all(|call| call.ends_with(&format!("--restore-date-time {time}")))
     );
-    for setting in [
-        "update-table",
-        "update-time-to-live",
-        "update-continuous-backups",
+    // Secrets have no stream and do not expire.
+    for (setting, tables) in [
+        ("update-table", 2),
+        ("update-time-to-live", 2),
+        ("update-continuous-backups", 3),
     ] {
         assert_eq!(
             run.calls_of(&format!("aws dynamodb {setting} ")).len(),
-            2,
+            tables,
             "{setting}"
         );
     }
@@ -157,7 +169,9 @@ fn what_a_deleted_data_stack_left_can_be_taken_over() {
     let sandbox = Sandbox::new();
     sandbox
         .state("table-antumbra", "")
-        .state("table-antumbra-messages", "");
+        .state("table-antumbra-messages", "")
+        .state("table-antumbra-secrets", "")
+        .state("table-antumbra-history", "");
     let queues = antumbra_local::queues::definitions::QUEUES;
     for queue in &queues[1..] {
         sandbox.state(&format!("queue-{}", queue.name), "");
@@ -181,7 +195,7 @@ fn what_a_deleted_data_stack_left_can_be_taken_over() {
         import
             .matches("\"ResourceType\":\"AWS::DynamoDB::Table\"")
             .count(),
-        2
+        4
     );
     for queue in queues {
         assert!(import.contains(&format!("/{}\"", queue.name)), "{import}");
