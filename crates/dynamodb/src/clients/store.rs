@@ -35,7 +35,9 @@ impl ClientStore for DynamoDbClients {
             .table
             .item(&client_key(&client.id), &ClientItem::new(client))?;
         let secrets = SecretsItem::new(secret, requested);
-        let secrets = self.secrets_table.item(&secrets_key(&client.id), &secrets)?;
+        let secrets = self
+            .secrets_table
+            .item(&secrets_key(&client.id), &secrets)?;
         let [info, secrets] = [info, secrets].map(|item| Write::put(item).condition(ABSENT));
         let writes = vec![info, secrets.in_table(&self.secrets_table)];
         match self.table.transact(writes.clone()).await? {
@@ -180,7 +182,8 @@ impl ClientStore for DynamoDbClients {
         now: Timestamp,
     ) -> Result<(), ClientError> {
         let (info, secrets) = (client_key(id), secrets_key(id));
-        let (info, secrets) = try_join(self.table.get(&info), self.secrets_table.get(&secrets)).await?;
+        let (info, secrets) =
+            try_join(self.table.get(&info), self.secrets_table.get(&secrets)).await?;
         match info {
             Some(client) => check_version(&decode_client(client)?, expected)?,
             None if secrets.is_some() => return self.finish_delete(id, now).await,
@@ -296,7 +299,9 @@ impl DynamoDbClients {
     /// Removes the remains of a client whose own item is deleted.
     async fn finish_delete(&self, id: &ClientId, now: Timestamp) -> Result<(), ClientError> {
         self.unlink_all(id, now).await?;
-        self.secrets_table.write(Write::delete(secrets_key(id))).await?;
+        self.secrets_table
+            .write(Write::delete(secrets_key(id)))
+            .await?;
         Ok(())
     }
 }

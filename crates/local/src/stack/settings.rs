@@ -227,7 +227,8 @@ mod tests {
     use super::*;
 
     /// A value of each variable that is not its default. Values of `AUTO_REGISTER_…` need `AUTO_REGISTER`.
-    const OTHER: [(&str, &str); 32] = [
+    const OTHER: [(&str, &str); 33] = [
+        ("ACCEPTED", "asked"),
         ("ACKNOWLEDGE", "on"),
         ("AUTO_REGISTER", "true"),
         ("AUTO_REGISTER_LOCATION", "Bergen/A/1/1"),

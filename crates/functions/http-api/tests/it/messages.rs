@@ -46,7 +46,8 @@ async fn sources_are_listed_in_pages() {
     }
     let first = api.get("/v1/messages?limit=1").await.ok(200);
     assert_eq!(first["sources"][0]["uuid"], "a c");
-    assert_eq!(first["sources"][0]["lastContact"], "2026-01-31T12:00:00Z");
+    // The hours of this source begin at 29 seconds past minute 58.
+    assert_eq!(first["sources"][0]["lastContact"], "2026-01-31T11:58:29Z");
     let next = first["nextCursor"].as_str().unwrap();
     let second = api
         .get(&format!("/v1/messages?limit=1&cursor={next}"))

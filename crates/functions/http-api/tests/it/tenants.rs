@@ -238,7 +238,7 @@ async fn pages_of_a_tenant_are_read_without_the_items_of_others() {
         }
     });
     for (path, rows, queries) in [
-        ("/v1/shadows", "shadows", 8),
+        ("/v1/shadows", "shadows", 16),
         ("/v1/sensors", "sensors", 8),
         ("/v1/clients", "clients", 8),
         ("/v1/clients/a:00000/deliveries", "deliveries", 1),

