@@ -41,8 +41,9 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 26] = [
+const ALL: [&str; 27] = [
     "cli",
+    "console",
     "cost",
     "deployment",
     "dynamodb",

@@ -34,6 +34,6 @@ pub use failed_messages::{FailedMessageQueues, QueueUrls};
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub use routes::router;
-pub use services::{RegistrationFiles, Services, build};
+pub use services::{RegistrationFiles, Services, build, services};
 
 pub const NAME: &str = "http-api";

@@ -186,8 +186,8 @@ pub fn all() -> Vec<Route> {
     described().into_iter().map(|(route, _)| route).collect()
 }
 
-pub fn router(services: Services, auth: AuthMode) -> Router {
-    let services = Arc::new(services);
+pub fn router(services: impl Into<Arc<Services>>, auth: AuthMode) -> Router {
+    let services = services.into();
     let auth = Arc::new(auth);
     handlers(&services)
         .fallback(no_such_route)

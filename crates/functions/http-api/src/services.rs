@@ -25,7 +25,7 @@ use axum::Router;
 use axum::extract::State;
 
 use crate::failed_messages::FailedMessageQueues;
-use crate::{Config, router};
+use crate::{AuthMode, Config, router};
 
 type Files = Arc<[(String, String)]>;
 
@@ -70,7 +70,13 @@ pub struct Services {
 
 pub(crate) type Api = State<Arc<Services>>;
 
-pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
+pub fn build(mut config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
+    let auth = std::mem::replace(&mut config.auth, AuthMode::Tokens(Vec::new()));
+    router(services(config, sdk, clock), auth)
+}
+
+/// Wires the use cases, without the authentication of callers.
+pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Services {
     let table = &config.table;
     let shadows = ShadowTableConfig::new(table).layout(config.layout);
     let shadows = DynamoDbShadows::connect(sdk, shadows);
@@ -100,7 +106,7 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
         deliveries: Box::new(deliveries.clone()),
         clock: Arc::clone(&clock),
     };
-    let services = Services {
+    Services {
         history,
         shadows: Shadows::with_clock(shadows, Arc::clone(&clock)).with_model(config.model),
         messages: DynamoDbInbox::connect(sdk, config.messages_table),
@@ -128,8 +134,7 @@ pub fn build(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
         signal_values: config.signal_values,
         idempotency: DynamoDbIdempotency::new(client(sdk), table),
         clock,
-    };
-    router(services, config.auth)
+    }
 }
 
 /// Drops the responses to updates that are made again: nobody waits for them any more.

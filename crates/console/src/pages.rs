@@ -1,0 +1,43 @@
+//! The pages, and the router of all of them.
+//!
+//! A page is one module: a model, a function from it to HTML, handlers, and `routes`. A new page is a module here, a line in
+//! [`console`], and an entry of the navigation in `view.rs`.
+
+mod device;
+mod fleet;
+mod login;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::compress::compress;
+use crate::security::{guard, headers};
+use crate::state::Console;
+use crate::{assets, view};
+
+pub(crate) const LOGIN: &str = "/login";
+
+/// Paths whose forms are sent with POST because they are long, and that change nothing.
+const READ_BY_POST: [&str; 1] = ["/registrations/try"];
+
+pub(crate) fn is_read_by_post(path: &str) -> bool {
+    READ_BY_POST.contains(&path)
+}
+
+/// The console. Paths of no page are left to the caller's fallback.
+pub fn console(console: Arc<Console>) -> Router {
+    Router::new()
+        .route(LOGIN, get(login::get))
+        .route("/assets/{name}", get(assets::get))
+        .merge(fleet::routes())
+        .merge(device::routes())
+        .layer(CatchPanicLayer::custom(view::panicked))
+        .layer(from_fn_with_state(Arc::clone(&console), guard))
+        .layer(from_fn(compress))
+        .layer(from_fn(headers))
+        .with_state(console)
+}

@@ -1,0 +1,336 @@
+//! The console on a port with fresh tables, and a browser with a cookie.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use antumbra_console::{Console, Options, Place, console};
+use antumbra_dynamodb::{
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
+    DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
+    ShadowTableConfig,
+};
+use antumbra_http_api::{FailedMessageQueues, QueueUrls, RegistrationFiles, Services};
+use antumbra_notify::redrive::Resender;
+use antumbra_publish::webhook::Guard;
+use antumbra_service::clients::Clients;
+use antumbra_service::clock::ManualClock;
+use antumbra_service::deliveries::{Deliveries, Queues};
+use antumbra_service::inbox::Outbound;
+use antumbra_service::sensors::Sensors;
+use antumbra_service::shadows::{ShadowId, Shadows, Update};
+use antumbra_shadow::{Document, Model, Timestamp};
+use antumbra_shadow_requests::ShadowRequests;
+use antumbra_testkit::RecordingChannel;
+use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use axum::Router;
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use hyper::{HeaderMap, Request};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// The console and its stores.
+pub(crate) struct TestConsole {
+    pub(crate) address: SocketAddr,
+    pub(crate) console: Arc<Console>,
+    pub(crate) services: Arc<Services>,
+    pub(crate) clock: Arc<ManualClock>,
+    /// Proxy of all calls to DynamoDB.
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) history: DynamoDbHistory,
+    /// Queues of the modes `every` and `latest`.
+    pub(crate) queues: [Arc<RecordingChannel>; 2],
+    cookie: String,
+    csrf: String,
+}
+
+/// What a test may choose.
+pub(crate) struct TestOptions {
+    pub(crate) write: bool,
+    /// Names and texts of registration files.
+    pub(crate) registrations: Vec<(String, String)>,
+}
+
+impl Default for TestOptions {
+    fn default() -> TestOptions {
+        TestOptions {
+            write: true,
+            registrations: Vec::new(),
+        }
+    }
+}
+
+impl TestConsole {
+    pub(crate) async fn start() -> TestConsole {
+        TestConsole::start_with(TestOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(options: TestOptions) -> TestConsole {
+        let main = TestTable::create(MAIN).await;
+        let messages = main.another(MESSAGES).await;
+        let history = HistoryConfig {
+            table: main.another(HISTORY).await,
+            days: 30,
+        };
+        let (client, table) = (main.client, main.name);
+        let queues: [Arc<RecordingChannel>; 2] = Default::default();
+        let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+        let clock = Arc::new(ManualClock::new(noon));
+        let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
+        let history = DynamoDbHistory::new(client.clone(), history);
+        let clients = DynamoDbClients::new(client.clone(), &table);
+        let deliveries = Deliveries::new(
+            clients.clone(),
+            DynamoDbDeliveries::new(client.clone(), &table),
+            Queues {
+                ordered: queues[0].clone(),
+                unordered: queues[1].clone(),
+            },
+            clock.clone(),
+        );
+        let updates = ShadowRequests::new(
+            shadows.clone(),
+            Default::default(),
+            Arc::new(RecordingChannel::default()),
+            clock.clone(),
+        );
+        let failed_messages = FailedMessageQueues {
+            sqs: aws_sdk_sqs::Client::from_conf(
+                aws_sdk_sqs::Config::builder()
+                    .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+                    .build(),
+            ),
+            urls: QueueUrls::default(),
+            resender: Resender {
+                notifications: None,
+                updates: Box::new(updates),
+                deliveries: Box::new(deliveries.clone()),
+                clock: clock.clone(),
+            },
+            clock: clock.clone(),
+        };
+        let files: Arc<[(String, String)]> = Arc::from(options.registrations);
+        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
+        let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
+        let services = Arc::new(Services {
+            history: Some(history.clone().reader(shadows.clone(), Model::default())),
+            shadows: Shadows::with_clock(shadows, clock.clone()),
+            messages: DynamoDbInbox::new(client.clone(), &messages),
+            outbound: Outbound {
+                queue: Arc::new(RecordingChannel::default()),
+                clock: clock.clone(),
+            },
+            registrations: RegistrationFiles::new(move || Ok(Arc::clone(&files))),
+            failed_messages,
+            sensors: Sensors::with_clock(sensors, clock.clone()),
+            clients: Clients::new(clients, guard, clock.clone()),
+            deliveries,
+            signal_values: Default::default(),
+            idempotency: DynamoDbIdempotency::new(client.clone(), &table),
+            clock: clock.clone(),
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Console::new(Options {
+            services: Arc::clone(&services),
+            place: Place {
+                name: "local".to_owned(),
+                account: None,
+                table,
+                options: "--local".to_owned(),
+                registrations: None,
+            },
+            write: options.write,
+            port: address.port(),
+            zone: jiff::tz::TimeZone::UTC,
+        });
+        let router: Router = console(Arc::clone(&state));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let mut started = TestConsole {
+            address,
+            console: state,
+            services,
+            clock,
+            endpoint: Arc::new(main.endpoint),
+            history,
+            queues,
+            cookie: String::new(),
+            csrf: String::new(),
+        };
+        started.log_in().await;
+        started
+    }
+
+    async fn log_in(&mut self) {
+        let url = self.console.login_url();
+        let path = url
+            .strip_prefix(&format!("http://{}", self.address))
+            .unwrap();
+        let response = self.anonymous("GET", path).send().await;
+        assert_eq!(response.status, 303, "{}", response.text);
+        let cookie = response.header("set-cookie").unwrap().to_owned();
+        self.cookie = cookie.split(';').next().unwrap().to_owned();
+    }
+
+    /// Starts a request of a browser that is logged in.
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        self.anonymous(method, path).header("cookie", &self.cookie)
+    }
+
+    /// Starts a request without a cookie.
+    pub(crate) fn anonymous(&self, method: &str, path: &str) -> RequestBuilder {
+        RequestBuilder {
+            address: self.address,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: vec![("host".to_owned(), self.address.to_string())],
+            body: String::new(),
+        }
+    }
+
+    /// Opens a page.
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request("GET", path).send().await
+    }
+
+    /// Opens a page and returns its HTML.
+    #[track_caller]
+    pub(crate) fn html(&self, path: &str) -> impl Future<Output = String> {
+        let request = self.request("GET", path);
+        let path = path.to_owned();
+        async move {
+            let response = request.send().await;
+            assert_eq!(response.status, 200, "{path}: {}", response.text);
+            response.text
+        }
+    }
+
+    /// Sends a form as a page of the console does: with its origin and its token.
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
+        if self.csrf.is_empty() {
+            self.csrf = self.csrf_token().await;
+        }
+        let csrf = [("csrf", self.csrf.as_str())];
+        self.form(path, &[&csrf[..], fields].concat()).send().await
+    }
+
+    /// A form from a page of the console, without the token unless it is among the fields.
+    pub(crate) fn form(&self, path: &str, fields: &[(&str, &str)]) -> RequestBuilder {
+        let request = self.request("POST", path);
+        let request = request.header("origin", &format!("http://{}", self.address));
+        request.form(fields)
+    }
+
+    /// The token in the forms of this session.
+    pub(crate) async fn csrf_token(&self) -> String {
+        let page = self.html("/device?id=new").await;
+        let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+
+    pub(crate) async fn report(&self, id: &str, json: &str) {
+        let update = Update::report(ShadowId::new(id).unwrap(), Document::parse(json).unwrap());
+        self.services.shadows.update(update).await.unwrap();
+    }
+
+    pub(crate) async fn desire(&self, id: &str, json: &str) {
+        let update = Update::desire(ShadowId::new(id).unwrap(), Document::parse(json).unwrap());
+        self.services.shadows.update(update).await.unwrap();
+    }
+}
+
+/// A request under construction.
+pub(crate) struct RequestBuilder {
+    address: SocketAddr,
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl RequestBuilder {
+    /// Sets a header; an empty value removes it.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> RequestBuilder {
+        self.headers.retain(|(key, _)| key != name);
+        if !value.is_empty() {
+            self.headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    pub(crate) fn form(mut self, fields: &[(&str, &str)]) -> RequestBuilder {
+        let encode = |text: &str| {
+            let bytes = text.bytes();
+            bytes.map(|byte| format!("%{byte:02x}")).collect::<String>()
+        };
+        let pairs = fields.iter();
+        let pairs = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value)));
+        self.body = pairs.collect::<Vec<_>>().join("&");
+        self.header("content-type", "application/x-www-form-urlencoded")
+    }
+
+    /// Sends the request on a new connection and returns the head and the body as it arrives.
+    pub(crate) async fn open(self) -> hyper::Response<hyper::body::Incoming> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder().method(&*self.method).uri(&*self.path);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Body::from(self.body)).unwrap();
+        sender.send_request(request).await.unwrap()
+    }
+
+    pub(crate) async fn send(self) -> Response {
+        let (head, body) = self.open().await.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Response {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            bytes: bytes.len(),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+}
+
+/// A response.
+#[derive(Debug, Clone)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// Size of the body as it was sent.
+    pub(crate) bytes: usize,
+    pub(crate) text: String,
+}
+
+impl Response {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+}
+
+/// The text of a page as a reader sees it: without tags, with entities decoded and runs of spaces joined.
+pub(crate) fn text(html: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for c in html.chars() {
+        match c {
+            '<' => is_tag = true,
+            '>' => {
+                is_tag = false;
+                text.push(' ');
+            }
+            c if !is_tag => text.push(c),
+            _ => {}
+        }
+    }
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"");
+    let text = text.replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
