@@ -13,6 +13,9 @@
 //! A handler reads with the use cases of the HTTP API, builds a model and renders it. All text is escaped by `maud`; pages
 //! contain neither script nor style, which the Content-Security-Policy forbids.
 
+// Pages that use the rest follow.
+#![allow(dead_code)]
+
 mod assets;
 mod components;
 mod compress;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{ShadowId, Update};
+use antumbra_service::text::InvalidText;
 use antumbra_shadow::Document;
 use axum::extract::Form;
 use axum::http::StatusCode;
@@ -22,11 +23,10 @@ pub(super) fn routes() -> Router<Arc<Console>> {
 }
 
 /// The shadow that the URL names.
-fn shadow_of(view: &View) -> Result<ShadowId, Response> {
+fn shadow_of(view: &View) -> Result<ShadowId, InvalidText> {
     let id = view.get("id").unwrap_or_default();
     let name = view.get("name").unwrap_or(DEFAULT_NAME);
-    let shadow = ShadowId::named(id, name);
-    shadow.map_err(|error| refused(StatusCode::BAD_REQUEST, &error.to_string()))
+    ShadowId::named(id, name)
 }
 
 async fn show(view: View) -> Response {
@@ -36,7 +36,7 @@ async fn show(view: View) -> Response {
             shadow.id(),
             &render(&view, &shadow, "{}", &html! {}),
         ),
-        Err(refusal) => refusal,
+        Err(invalid) => refused(StatusCode::BAD_REQUEST, &invalid.to_string()),
     }
 }
 
@@ -63,7 +63,7 @@ struct Desire {
 async fn desire(view: View, Form(form): Form<Desire>) -> Response {
     let shadow = match shadow_of(&view) {
         Ok(shadow) => shadow,
-        Err(refusal) => return refusal,
+        Err(invalid) => return refused(StatusCode::BAD_REQUEST, &invalid.to_string()),
     };
     let written = match Document::parse(&form.patch) {
         Ok(document) => {
