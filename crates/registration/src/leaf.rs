@@ -161,10 +161,17 @@ impl Leaf {
         });
     }
 
-    /// The first condition that does not hold for the leaf that meets most of them; `None` if a leaf matches.
-    pub(crate) fn miss(&self, change: &Change<'_>, changes: Changes) -> Option<String> {
+    /// The members of a condition, in the order of evaluation.
+    pub(crate) const MEMBERS: [&'static str; 4] = ["path", "change", "old", "new"];
+
+    /// The first member that does not hold for the leaf that meets most of them, and the reason; `None` if a leaf matches.
+    pub(crate) fn miss(
+        &self,
+        change: &Change<'_>,
+        changes: Changes,
+    ) -> Option<(&'static str, String)> {
         let diff = change.diff.diff();
-        let mut furthest: Option<(Unmet, String)> = None;
+        let mut furthest: Option<(Unmet, (&'static str, String))> = None;
         let mut matched = false;
         self.paths
             .each_match(diff, &mut PathScratch::default(), &mut |_, leaf| match self
@@ -195,7 +202,7 @@ impl Leaf {
                     }
                 };
                 let path = self.path.text();
-                Some(format!("path: {path} matches no changed value; {seen}"))
+                Some(("path", format!("{path} matches no changed value; {seen}")))
             }
         }
     }
@@ -223,24 +230,30 @@ impl Leaf {
         }
     }
 
-    fn describe(&self, unmet: Unmet, leaf: &DiffLeaf<'_, '_>, change: &Change<'_>) -> String {
+    fn describe(
+        &self,
+        unmet: Unmet,
+        leaf: &DiffLeaf<'_, '_>,
+        change: &Change<'_>,
+    ) -> (&'static str, String) {
         let pointer = shortened(leaf.pointer.to_string());
-        let value = |name: &str, pattern: &Option<ValuePattern>, value: Option<View<'_>>| {
+        let value = |pattern: &Option<ValuePattern>, value: Option<View<'_>>| {
             let expected = pattern.as_ref().map_or("", |pattern| &pattern.text);
             let seen = match value {
                 Some(value) => format!("is {}", shortened(value.to_json())),
                 None => "there is no value".to_owned(),
             };
-            format!("{name}: {pointer} must be {expected}, but {seen}")
+            format!("{pointer} must be {expected}, but {seen}")
         };
         match unmet {
             Unmet::Change => {
                 let seen = LeafChange::of(leaf, change);
-                format!("change: {pointer} was {seen}, which is not in the list")
+                let reason = format!("{pointer} was {seen}, which is not in the list");
+                ("change", reason)
             }
-            Unmet::Time => format!("path: only the timestamp of {pointer} changed"),
-            Unmet::Old => value("old", &self.old, leaf.old),
-            Unmet::New => value("new", &self.new, leaf.new),
+            Unmet::Time => ("path", format!("only the timestamp of {pointer} changed")),
+            Unmet::Old => ("old", value(&self.old, leaf.old)),
+            Unmet::New => ("new", value(&self.new, leaf.new)),
         }
     }
 }

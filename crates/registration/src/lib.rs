@@ -6,7 +6,8 @@
 //! - [`Registrations`]: all of them, loaded and compiled, or every [`Problem`] of every file
 //! - [`Change`]: the change of one item
 //! - [`plan`](plan()): the registrations that match a change
-//! - [`explain`](explain()): for each registration, the first condition that does not hold
+//! - [`explain`](explain()): for each registration, the first condition that does not hold; [`trace`](trace()): for one,
+//!   also those that hold
 //! - [`KeySet`]: keys of items, to tell which registrations can match some of them
 //! - [`Arn`] and [`Queue`]: names of AWS resources
 //! - [`rules`]: the topics of MQTT requests, to which no registration may publish
@@ -34,7 +35,7 @@ mod template;
 pub use antumbra_shadow::State;
 pub use arn::{Arn, Queue};
 pub use change::{Change, DiffCell, KeyAttributes, LazyDiff, Operation, ShadowRef};
-pub use explain::{Explanation, explain};
+pub use explain::{Evaluated, Explanation, Trace, explain, trace};
 pub use form::Form;
 pub use key::KeySet;
 pub use leaf::{Leaf, LeafChange, MatchedLeaf};

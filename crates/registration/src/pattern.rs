@@ -28,7 +28,7 @@ use crate::change::Change;
 use crate::limits::{PATTERN_ALTERNATIVES, PATTERN_CONDITIONS};
 use crate::problem::{LoadErrors, Place, Problems};
 use alternative::{Alternative, Field};
-pub(crate) use explain::shortened;
+pub(crate) use explain::{pointer, shortened};
 use parse::{Condition, Conditions, Reader};
 
 /// A condition on the content of a change.

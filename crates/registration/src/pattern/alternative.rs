@@ -26,6 +26,16 @@ pub(crate) enum Wanted {
     Any { tests: Arc<[Test]>, text: Arc<str> },
 }
 
+impl Wanted {
+    /// The list of the file.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Wanted::Absent => "[{\"exists\":false}]",
+            Wanted::Any { text, .. } => text,
+        }
+    }
+}
+
 /// A path and the condition on its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {

@@ -1,7 +1,7 @@
 //! Explains why a pattern does not match: the first field that does not match, and its values.
 
 use super::Pattern;
-use super::alternative::{Alternative, Field, Wanted, each_value};
+use super::alternative::{Alternative, Field, each_value};
 use super::root::Root;
 use super::test::Scalar;
 use crate::change::Change;
@@ -13,26 +13,34 @@ const SHOWN_BYTES: usize = 1024;
 
 impl Pattern {
     /// Explains why a change does not match; `None` if it matches. Of several alternatives, the one with the most matching
-    /// fields is explained, by its first field that does not match.
-    pub(crate) fn miss(&self, change: &Change<'_>) -> Option<String> {
-        // Position of the field in its alternative, the field, and whether it matches without the others.
-        let mut furthest: Option<(usize, Field, bool)> = None;
+    /// fields is explained, by its first field that does not match. Calls `holds` with the fields that match: those before
+    /// that one, or those of the alternative that matches.
+    pub(crate) fn miss(
+        &self,
+        change: &Change<'_>,
+        holds: &mut dyn FnMut(&Field),
+    ) -> Option<(Field, String)> {
+        // Position of the field in its alternative, the fields up to it, and whether it matches without the others.
+        let mut furthest: Option<(usize, Vec<Field>, bool)> = None;
         for alternative in &self.alternatives {
-            let fields = alternative.fields();
+            let mut fields = alternative.fields();
             let first_match =
                 |count: usize| Alternative::new(fields[..count].to_vec()).matches(change);
-            let first = (1..=fields.len()).find(|count| !first_match(*count))?;
+            let Some(first) = (1..=fields.len()).find(|count| !first_match(*count)) else {
+                fields.iter().for_each(holds);
+                return None;
+            };
             if furthest.as_ref().is_none_or(|(best, ..)| first > *best) {
                 let field = fields[first - 1].clone();
-                let matches_alone = Alternative::new(vec![field.clone()]).matches(change);
-                furthest = Some((first, field, matches_alone));
+                let matches_alone = Alternative::new(vec![field]).matches(change);
+                fields.truncate(first);
+                furthest = Some((first, fields, matches_alone));
             }
         }
-        let (_, field, matches_alone) = furthest?;
-        let expected = match &field.wanted {
-            Wanted::Absent => "[{\"exists\":false}]",
-            Wanted::Any { text, .. } => text,
-        };
+        let (_, mut fields, matches_alone) = furthest?;
+        let field = fields.pop()?;
+        fields.iter().for_each(holds);
+        let expected = field.wanted.text();
         let found = match values(&field, change).as_slice() {
             [] => "there is no value".to_owned(),
             values => format!("is {}", values.join(", ")),
@@ -42,8 +50,9 @@ impl Pattern {
             true => " (in another element of the array than the fields before)",
             false => "",
         };
-        let field = pointer(&field.path);
-        Some(format!("{field} must be {expected}, but {found}{place}"))
+        let path = pointer(&field.path);
+        let miss = format!("{path} must be {expected}, but {found}{place}");
+        Some((field, miss))
     }
 }
 
@@ -56,7 +65,8 @@ pub(crate) fn shortened(mut text: String) -> String {
     text
 }
 
-fn pointer(path: &[Box<str>]) -> String {
+/// The JSON Pointer of a field.
+pub(crate) fn pointer(path: &[Box<str>]) -> String {
     let mut pointer = String::new();
     path.iter()
         .for_each(|step| antumbra_shadow::pointer::push_key(&mut pointer, step));

@@ -11,3 +11,4 @@ mod shared;
 mod shipped;
 mod support;
 mod targets;
+mod trace;
