@@ -2,6 +2,7 @@
 //! expire.
 
 mod changes;
+mod documents;
 mod item;
 mod state;
 mod write;

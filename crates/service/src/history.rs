@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use antumbra_shadow::{PatchedLeaf, State, Timestamp};
+use antumbra_shadow::{Document, PatchedLeaf, State, Timestamp};
 pub use antumbra_wire::history::Operation;
 
 use crate::shadows::{Shadow, ShadowId, Version};
@@ -51,6 +51,22 @@ pub struct ChangedDocument {
     pub values: Option<Vec<PatchedLeaf>>,
 }
 
+/// A recorded change of one document, with the document before and after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentChange {
+    /// Key of the item, as registrations match it.
+    pub key: String,
+    pub state: State,
+    pub time: Timestamp,
+    pub version: Version,
+    pub operation: Operation,
+    pub client_token: Option<String>,
+    /// The document before; `None` if there was none.
+    pub old: Option<Document>,
+    /// The document after; `None` if there is none.
+    pub new: Option<Document>,
+}
+
 impl RecordedChange {
     /// Keeps the values at a JSON Pointer and below it. Where the pointer leads into a value, keeps that part of it.
     /// Returns whether any is left.
@@ -80,7 +96,7 @@ fn at(leaf: PatchedLeaf, path: &str) -> Option<PatchedLeaf> {
     }
     let inner = below(path, &leaf.pointer)?;
     let part = |value: Option<String>| {
-        let wrapped = antumbra_shadow::Document::parse(&format!("{{\"v\":{}}}", value?)).ok()?;
+        let wrapped = Document::parse(&format!("{{\"v\":{}}}", value?)).ok()?;
         Some(wrapped.pointer(&format!("/v{inner}"))?.to_json())
     };
     let (old, new) = (part(leaf.old), part(leaf.new));

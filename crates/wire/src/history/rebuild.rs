@@ -110,6 +110,39 @@ pub fn before(oldest_first: &[Entry], current: Option<&ItemState>) -> Rebuilt {
     state.rebuilt(version, time)
 }
 
+/// Calls `visit` with each entry and the documents before and after it, oldest first, while it returns true. Entries
+/// before the first one that carries the documents are left out, and so are those behind a hole.
+pub fn replay(
+    oldest_first: &[Entry],
+    mut visit: impl FnMut(&Entry, &ItemDocuments, &ItemDocuments) -> bool,
+) {
+    // The entry before, the documents after it, and the same to be patched.
+    let mut before: Option<(&Entry, ItemDocuments, Documents)> = None;
+    for entry in oldest_first {
+        let known = before
+            .take()
+            .filter(|(earlier, ..)| follows(entry, earlier));
+        let (old, mut patched) = match known {
+            Some((_, documents, patched)) => (Some(documents), patched),
+            // Before a creation there was nothing.
+            None if entry.operation == Operation::Insert => (Some(ItemDocuments::default()), Documents::default()),
+            None => (None, Documents::default()),
+        };
+        if patched.apply(entry).is_none() {
+            continue;
+        }
+        let Some(new) = patched.documents() else {
+            continue;
+        };
+        if let Some(old) = &old
+            && !visit(entry, old, &new)
+        {
+            return;
+        }
+        before = Some((entry, new, patched));
+    }
+}
+
 /// Documents that change.
 #[derive(Default)]
 struct Documents {
@@ -161,16 +194,23 @@ impl Documents {
     }
 
     fn rebuilt(self, version: u64, time: u64) -> Rebuilt {
-        let document = |patched: Option<Patched>| -> Result<Option<Document>, _> {
-            patched.map(|patched| patched.document()).transpose()
-        };
-        match (document(self.reported), document(self.desired)) {
-            (Ok(reported), Ok(desired)) => Rebuilt::State(ItemState {
+        match self.documents() {
+            Some(documents) => Rebuilt::State(ItemState {
                 version,
                 time,
-                documents: ItemDocuments { reported, desired },
+                documents,
             }),
-            _ => Rebuilt::Unknown,
+            None => Rebuilt::Unknown,
         }
+    }
+
+    fn documents(&self) -> Option<ItemDocuments> {
+        let document = |patched: &Option<Patched>| -> Result<Option<Document>, _> {
+            patched.as_ref().map(Patched::document).transpose()
+        };
+        Some(ItemDocuments {
+            reported: document(&self.reported).ok()?,
+            desired: document(&self.desired).ok()?,
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use antumbra_service::history::StateAt;
-use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, Update};
+use antumbra_service::history::{DocumentChange, StateAt};
+use antumbra_service::shadows::{DocumentSet, Layout, ShadowId, State, Update};
 use antumbra_shadow::{Document, Mode, Timestamp};
 use fastrand::Rng;
 use futures_util::stream::{self, StreamExt};
@@ -183,6 +183,48 @@ async fn the_past_is_that_of_a_replay(layout: Layout, storm: Storm, seed: u64) {
         assert!(found == expected, "seed {seed}: {} at {at}", shadow(number));
     });
     checks.buffer_unordered(16).collect::<Vec<()>>().await;
+    for (number, moments) in log.iter().enumerate() {
+        replayed(rig, &shadow(number), moments, [start(), end], 1000).await;
+        let middle = start().after(Duration::from_nanos(span / 2));
+        replayed(rig, &shadow(number), moments, [middle, end], 7).await;
+    }
+}
+
+/// Compares the documents before and after recorded changes with those that were read after each write.
+async fn replayed(
+    rig: &Rig,
+    id: &ShadowId,
+    moments: &[Moment],
+    [from, to]: [Timestamp; 2],
+    limit: usize,
+) {
+    let document = |moment: &Moment, state: State| match state {
+        State::Reported => moment.1.clone(),
+        State::Desired => moment.2.clone(),
+    };
+    let mut count = 0;
+    let visit = |change: DocumentChange| {
+        let after = moments.iter().rposition(|one| one.0 <= change.time).unwrap();
+        assert_eq!(change.new, document(&moments[after], change.state), "{id}");
+        assert_eq!(
+            change.old,
+            document(&moments[after - 1], change.state),
+            "{id}"
+        );
+        assert!(change.time >= from);
+        count += 1;
+        true
+    };
+    let replay = rig.reader.replay(id, [from, to], limit, to, visit).await;
+    let has_more = replay.unwrap();
+    let of = |state| {
+        let two = moments.windows(2).filter(|two| two[1].0 >= from);
+        two.filter(|two| document(&two[0], state) != document(&two[1], state))
+            .count()
+    };
+    let expected = of(State::Reported) + of(State::Desired);
+    assert!(count == expected || has_more, "{id}: {count} of {expected}");
+    assert!(count > 0 || expected == 0, "{id}");
 }
 
 #[tokio::test]
