@@ -31,6 +31,8 @@ pub struct RedriveOptions {
     pub limit: usize,
     /// Id of the only message to redrive; `None` for all.
     pub only: Option<String>,
+    /// The [`reason`] of the messages to redrive; `None` for all.
+    pub reason: Option<String>,
     /// Queues whose messages are quarantined: names, URLs or ARNs. A quarantined message goes back to none but these.
     pub sources: Vec<String>,
     /// Queue for messages of unknown source.
@@ -48,6 +50,7 @@ impl Default for RedriveOptions {
         RedriveOptions {
             limit: 1000,
             only: None,
+            reason: None,
             sources: vec!["antumbra-inbound".to_owned(), "antumbra-signals".to_owned()],
             to: None,
             drop_requests: false,
@@ -96,6 +99,14 @@ impl RedriveSummary {
     fn count(&mut self, message: &FailedMessage, route: &RedriveRoute, outcome: RedriveOutcome) {
         let row = (reason(message), route.to_string(), outcome);
         *self.rows.entry(row).or_default() += 1;
+    }
+
+    /// Adds the results for another queue.
+    pub fn add(&mut self, other: RedriveSummary) {
+        self.has_more |= other.has_more;
+        for (row, count) in other.rows {
+            *self.rows.entry(row).or_default() += count;
+        }
     }
 
     /// Returns the number of messages that could not be moved.
@@ -184,10 +195,10 @@ pub async fn peek(
     Ok(Peeked { messages, has_more })
 }
 
-/// Summarizes what [`redrive`] would do.
+/// Summarizes what [`redrive`] would do with messages.
 pub fn plan(messages: &[FailedMessage], options: &RedriveOptions) -> RedriveSummary {
     let mut summary = RedriveSummary::default();
-    for message in messages {
+    for message in messages.iter().filter(|message| options.selects(message)) {
         let route = RedriveRoute::of(message, options);
         summary.count(message, &route, options.plan(&route));
     }
@@ -195,6 +206,13 @@ pub fn plan(messages: &[FailedMessage], options: &RedriveOptions) -> RedriveSumm
 }
 
 impl RedriveOptions {
+    /// Returns whether a message is one of those to redrive.
+    fn selects(&self, message: &FailedMessage) -> bool {
+        let is_id = |only: &String| *only == message.id;
+        let is_reason = |selected: &String| *selected == reason(message);
+        self.only.as_ref().is_none_or(is_id) && self.reason.as_ref().is_none_or(is_reason)
+    }
+
     fn plan(&self, route: &RedriveRoute) -> RedriveOutcome {
         match route {
             RedriveRoute::Request if self.drop_requests => RedriveOutcome::Deleted,
@@ -232,7 +250,6 @@ async fn move_all(
     let start = start.nanoseconds() / 1_000_000;
     let mut summary = RedriveSummary::default();
     let mut blocked_groups: HashSet<String> = HashSet::new();
-    let is_wanted = |id: &str| options.only.as_deref().is_none_or(|only| only == id);
     let limit = match options.only {
         Some(_) => 1,
         None => options.limit,
@@ -255,8 +272,9 @@ async fn move_all(
                 let group = message.group.as_ref().filter(|_| queue.is_fifo());
                 let is_blocked = group.is_some_and(|group| blocked_groups.contains(group));
                 let was_sent_before = i128::from(message.sent_milliseconds) < start;
-                let is_candidate =
-                    was_sent_before && is_wanted(&message.id) && !left.contains_key(&message.id);
+                let is_candidate = was_sent_before
+                    && options.selects(&message)
+                    && !left.contains_key(&message.id);
                 if is_candidate && !is_blocked && count < limit {
                     count += 1;
                     chosen.push(message);

@@ -14,7 +14,7 @@ use antumbra_service::clock::Clock;
 use antumbra_service::redrive::QueueError;
 use aws_sdk_sqs::Client;
 
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 
 /// Size of the bodies after which a list ends: a Lambda response holds 6 MB, and a message at most 1 MB.
 const LIST_BYTES: usize = 3 * 1024 * 1024;
@@ -32,7 +32,7 @@ pub enum QueueName {
 }
 
 impl QueueName {
-    pub(crate) const ALL: [QueueName; 3] = [
+    pub const ALL: [QueueName; 3] = [
         QueueName::Undeliverable,
         QueueName::Quarantine,
         QueueName::DeadLetters,
@@ -70,41 +70,65 @@ pub struct FailedMessageQueues {
     pub clock: Arc<dyn Clock>,
 }
 
+#[derive(Debug, Clone)]
 pub struct RedriveRequest {
     /// Id of the only message to redrive.
     pub only: Option<String>,
+    /// Reason of the messages to redrive.
+    pub reason: Option<String>,
     pub limit: usize,
     /// Queue for messages of unknown source.
     pub to: Option<String>,
     pub drop_requests: bool,
 }
 
+impl Default for RedriveRequest {
+    /// All messages of a queue, as many as one request moves.
+    fn default() -> RedriveRequest {
+        RedriveRequest {
+            only: None,
+            reason: None,
+            limit: 1000,
+            to: None,
+            drop_requests: false,
+        }
+    }
+}
+
 impl FailedMessageQueues {
-    /// Returns the SQS queues of a name.
-    async fn open(&self, name: QueueName) -> Result<Vec<SqsFailedQueue>, QueueError> {
+    /// Returns the URLs of the SQS queues of a name.
+    pub fn urls_of(&self, name: QueueName) -> Vec<&str> {
         let urls = &self.urls;
-        let urls = match name {
+        match name {
             QueueName::Undeliverable => vec![&urls.undeliverable],
             QueueName::Quarantine => vec![&urls.quarantine],
             QueueName::DeadLetters => vec![&urls.dead, &urls.dead_fifo],
-        };
+        }
+    }
+
+    /// Returns the SQS queues of a name.
+    async fn open(&self, name: QueueName) -> Result<Vec<SqsFailedQueue>, QueueError> {
         let mut opened = Vec::new();
-        for url in urls {
+        for url in self.urls_of(name) {
             opened.push(SqsFailedQueue::open(&self.sqs, url).await?);
         }
         Ok(opened)
     }
 
-    fn options(&self, name: QueueName) -> RedriveOptions {
+    fn options(&self, name: QueueName, request: &RedriveRequest) -> RedriveOptions {
         RedriveOptions {
+            limit: request.limit,
+            only: request.only.clone(),
+            reason: request.reason.clone(),
+            to: request.to.clone(),
+            drop_requests: request.drop_requests,
             sources: vec![self.urls.inbound.clone(), self.urls.signals.clone()],
             holds_deliveries: name == QueueName::DeadLetters,
             listener_queue: Some(self.urls.spill.clone()),
-            ..RedriveOptions::default()
         }
     }
 
-    pub async fn queues(&self) -> Result<api::FailedQueues, Problem> {
+    pub async fn queues(&self) -> Result<api::FailedQueues, QueueError> {
         let mut queues = Vec::new();
         for name in QueueName::ALL {
             let (mut messages, mut hidden) = (0, 0);
@@ -127,27 +151,41 @@ impl FailedMessageQueues {
         &self,
         name: QueueName,
         limit: usize,
-    ) -> Result<api::FailedMessages, Problem> {
+    ) -> Result<api::FailedMessages, QueueError> {
+        let all = RedriveRequest::default();
+        Ok(self.messages_and_plan(name, limit, &all).await?.0)
+    }
+
+    /// Returns messages of a queue, which stay there, and the result that a redrive of them would have.
+    pub async fn messages_and_plan(
+        &self,
+        name: QueueName,
+        limit: usize,
+        request: &RedriveRequest,
+    ) -> Result<(api::FailedMessages, api::RedriveResults), QueueError> {
         let (mut messages, mut bytes, mut has_more) = (Vec::new(), LIST_BYTES, false);
-        let options = self.options(name);
+        let mut planned = RedriveSummary::default();
+        let options = self.options(name, request);
         for queue in self.open(name).await? {
             let left = limit.saturating_sub(messages.len());
             let peeked = peek(&queue, left, bytes).await?;
             has_more |= peeked.has_more;
             let size: usize = peeked.messages.iter().map(|one| one.body.len()).sum();
             bytes = bytes.saturating_sub(size);
+            planned.add(redrive::plan(&peeked.messages, &options));
             let messages_of = peeked.messages.into_iter();
             messages.extend(messages_of.map(|one| redrive::describe(one, queue.name(), &options)));
         }
-        Ok(api::FailedMessages { messages, has_more })
+        planned.has_more = has_more;
+        Ok((api::FailedMessages { messages, has_more }, planned.into()))
     }
 
-    /// Moves messages back to their source.
+    /// Moves messages back to their source. Of a single message that cannot be received there is no result.
     pub async fn redrive(
         &self,
         name: QueueName,
         request: RedriveRequest,
-    ) -> Result<api::RedriveResults, Problem> {
+    ) -> Result<api::RedriveResults, QueueError> {
         let start = self.clock.now();
         let (end, steps) = (start.after(REDRIVE_TIME), AtomicUsize::new(0));
         let go_on = |_| {
@@ -162,22 +200,10 @@ impl FailedMessageQueues {
             }
             let options = RedriveOptions {
                 limit: request.limit - moved,
-                only: request.only.clone(),
-                to: request.to.clone(),
-                drop_requests: request.drop_requests,
-                ..self.options(name)
+                ..self.options(name, &request)
             };
             let resender = Some(&self.resender);
-            let of_queue = redrive::redrive(&queue, &options, resender, start, go_on).await?;
-            done.has_more |= of_queue.has_more;
-            for (row, count) in of_queue.rows {
-                *done.rows.entry(row).or_default() += count;
-            }
-        }
-        if request.only.is_some() && done.rows.is_empty() {
-            let detail = "no such message among those that can be received now; a message behind another one of its \
-                          FIFO group cannot";
-            return Err(Problem::new(Code::NotFound, detail));
+            done.add(redrive::redrive(&queue, &options, resender, start, go_on).await?);
         }
         Ok(done.into())
     }

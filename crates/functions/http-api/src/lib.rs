@@ -30,7 +30,7 @@ mod services;
 pub use access::{Access, Coverage, Ids, ReadIds, Requirement};
 pub use auth::{AuthMode, GatewayGrants, IamGrants, InvalidIamGrants, Token, TokenGrants};
 pub use config::Config;
-pub use failed_messages::{FailedMessageQueues, QueueUrls};
+pub use failed_messages::{FailedMessageQueues, QueueName, QueueUrls, RedriveRequest};
 pub use openapi::document;
 pub use problem::{Code, Problem};
 pub use routes::router;

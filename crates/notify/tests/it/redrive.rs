@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use antumbra_notify::redrive::{RedriveOptions, RedriveOutcome, peek, redrive};
-use antumbra_service::redrive::{FailedMessage, FailedQueue, QueueError};
+use antumbra_notify::redrive::{RedriveOptions, RedriveOutcome, peek, plan, redrive};
+use antumbra_service::redrive::{Attribute, FailedMessage, FailedQueue, QueueError};
 use antumbra_shadow::Timestamp;
 
 /// A queue in memory. Received messages stay hidden until they are released.
@@ -175,4 +175,28 @@ async fn the_limit_is_kept() {
         .unwrap();
     assert_eq!(FakeQueue::bodies(&queue.sent), ["a", "b"]);
     assert_eq!(queue.messages.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_reason_selects_messages() {
+    let queue = FakeQueue::of(&[("a", ""), ("b", ""), ("c", "")], false);
+    let other = Attribute::text("NotText".to_owned());
+    {
+        let message = &mut queue.messages.lock().unwrap()[1];
+        message.dead_letter_of = None;
+        message.attributes.insert("reason".to_owned(), other);
+    }
+    let options = RedriveOptions {
+        reason: Some("NotText".to_owned()),
+        to: Some("antumbra-inbound".to_owned()),
+        ..RedriveOptions::default()
+    };
+    let peeked = peek(&queue, 10, usize::MAX).await.unwrap().messages;
+    let planned: usize = plan(&peeked, &options).rows.values().sum();
+    assert_eq!(planned, 1);
+    redrive(&queue, &options, None, LATER, |_| true)
+        .await
+        .unwrap();
+    assert_eq!(FakeQueue::bodies(&queue.sent), ["b"]);
+    assert_eq!(FakeQueue::bodies(&queue.messages), ["a", "c"]);
 }

@@ -98,9 +98,17 @@ pub(crate) async fn redrive(
     });
     let request = RedriveRequest {
         only: query.message_id,
+        reason: None,
         limit: limit(Some(query.limit.unwrap_or(1000)))?,
         to,
         drop_requests: query.drop_requests,
     };
-    Ok(Json(api.failed_messages.redrive(queue, request).await?))
+    let is_single = request.only.is_some();
+    let done = api.failed_messages.redrive(queue, request).await?;
+    if is_single && done.results.is_empty() {
+        let detail = "no such message among those that can be received now; a message behind another one of its FIFO \
+                      group cannot";
+        return Err(Problem::new(Code::NotFound, detail));
+    }
+    Ok(Json(done))
 }
