@@ -6,7 +6,7 @@
 //! - [`console`]: the router
 //! - [`security`]: who may open a page, and from where
 //! - [`view`]: one request: time zone, links, the frame around a page
-//! - [`components`]: parts that pages share
+//! - [`components`]: parts that pages share; [`json`]: JSON texts as lines
 //! - [`pages`]: one module per page: a model, a function from it to HTML, and handlers
 //! - [`live`]: changes as they happen, as fragments of pages
 //!
@@ -19,6 +19,7 @@
 mod assets;
 mod components;
 mod compress;
+mod json;
 mod live;
 mod pages;
 pub mod security;

@@ -3,9 +3,14 @@
 //! A page is one module: a model, a function from it to HTML, handlers, and `routes`. A new page is a module here, a line in
 //! [`console`], and an entry of the navigation in `view.rs`.
 
+mod deliveries;
 mod device;
 mod fleet;
+mod inbox;
 mod login;
+mod queues;
+mod registrations;
+mod sensors;
 
 use std::sync::Arc;
 
@@ -35,6 +40,11 @@ pub fn console(console: Arc<Console>) -> Router {
         .route("/assets/{name}", get(assets::get))
         .merge(fleet::routes())
         .merge(device::routes())
+        .merge(registrations::routes())
+        .merge(sensors::routes())
+        .merge(deliveries::routes())
+        .merge(inbox::routes())
+        .merge(queues::routes())
         .layer(CatchPanicLayer::custom(view::panicked))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .layer(from_fn(compress))
