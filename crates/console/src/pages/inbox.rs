@@ -139,10 +139,7 @@ fn cursor(text: &str) -> Option<Cursor> {
     Some(Cursor(text.to_owned())).filter(|cursor| !cursor.0.is_empty())
 }
 
-async fn messages(
-    view: &View,
-    asked: &Asked,
-) -> Result<Listing, String> {
+async fn messages(view: &View, asked: &Asked) -> Result<Listing, String> {
     let inbox = &view.console.services.messages;
     let source = Source::new(asked.source.clone()).map_err(|fault| fault.to_string())?;
     let request = ListRequest {

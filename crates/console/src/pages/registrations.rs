@@ -536,13 +536,17 @@ fn summary(file: &File) -> Summary {
 }
 
 fn head(view: &View, count: usize) -> Markup {
+    let files = match count {
+        1 => "1 file".to_owned(),
+        count => format!("{} files", number(count as i64)),
+    };
     html! {
         div.head {
             h1 { "Registrations" }
             span.mute {
                 @match &view.console.place.registrations {
-                    Some(directory) => { (number(count as i64)) " files in " code { (directory) } "; the deployed ones may differ" }
-                    None => { (number(count as i64)) " files, as the stream listener uses them" }
+                    Some(directory) => { (files) " in " code { (directory) } "; the deployed ones may differ" }
+                    None => { (files) ", as the stream listener uses them" }
                 }
             }
         }
@@ -730,6 +734,7 @@ fn result_column(view: &View, model: &Model<'_>) -> Markup {
                 div.body role="status" {
                     @match &model.problem {
                         Some(problem) => (problem),
+                        None if model.loaded.is_err() => p.soft { "The registrations have problems and match nothing." },
                         None => p.soft { "Give the id of a shadow to try one of its recorded changes, or type a change." }
                     }
                 }

@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code)]
 
+mod deliveries;
 mod fleet;
+mod inbox;
+mod queues;
+mod registrations;
 mod security;
+mod sensors;
+mod sqs;
 mod support;

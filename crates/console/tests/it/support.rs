@@ -9,11 +9,11 @@ use antumbra_dynamodb::{
     DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
     ShadowTableConfig,
 };
-use antumbra_http_api::{FailedMessageQueues, QueueUrls, RegistrationFiles, Services};
+use antumbra_http_api::{FailedMessageQueues, RegistrationFiles, Services};
 use antumbra_notify::redrive::Resender;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
-use antumbra_service::clock::ManualClock;
+use antumbra_service::clock::{ManualClock, SystemClock};
 use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::inbox::Outbound;
 use antumbra_service::sensors::Sensors;
@@ -94,20 +94,18 @@ impl TestConsole {
             Arc::new(RecordingChannel::default()),
             clock.clone(),
         );
+        let (sqs, urls) = crate::sqs::start().await;
         let failed_messages = FailedMessageQueues {
-            sqs: aws_sdk_sqs::Client::from_conf(
-                aws_sdk_sqs::Config::builder()
-                    .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
-                    .build(),
-            ),
-            urls: QueueUrls::default(),
+            sqs,
+            urls,
             resender: Resender {
                 notifications: None,
                 updates: Box::new(updates),
                 deliveries: Box::new(deliveries.clone()),
                 clock: clock.clone(),
             },
-            clock: clock.clone(),
+            // SQS has the time of the system.
+            clock: Arc::new(SystemClock),
         };
         let files: Arc<[(String, String)]> = Arc::from(options.registrations);
         let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
@@ -226,6 +224,12 @@ impl TestConsole {
         let page = self.html("/device?id=new").await;
         let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
         rest.split('"').next().unwrap().to_owned()
+    }
+
+    /// A time some seconds from now.
+    pub(crate) fn clock_after(&self, seconds: u64) -> Timestamp {
+        let now = self.services.clock.now();
+        now.after(std::time::Duration::from_secs(seconds))
     }
 
     pub(crate) async fn report(&self, id: &str, json: &str) {
