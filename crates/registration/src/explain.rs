@@ -62,7 +62,9 @@ pub fn trace(registrations: &Registrations, id: RegistrationId, change: &Change<
         keys.any(|key| key.text() == expected && key.is_match(change.key))
     };
     let mut evaluated = Vec::new();
-    let unmet = unmet(&registrations[id], matches, change, &mut |step: Step<'_>| {
+    let unmet = unmet(&registrations[id], matches, change, &mut |step: Step<
+        '_,
+    >| {
         let (pointer, tests) = match step.field {
             Some(field) => (
                 format!("{}{}", step.pointer, pointer(&field.path)),

@@ -125,7 +125,9 @@ pub fn replay(
         let (old, mut patched) = match known {
             Some((_, documents, patched)) => (Some(documents), patched),
             // Before a creation there was nothing.
-            None if entry.operation == Operation::Insert => (Some(ItemDocuments::default()), Documents::default()),
+            None if entry.operation == Operation::Insert => {
+                (Some(ItemDocuments::default()), Documents::default())
+            }
             None => (None, Documents::default()),
         };
         if patched.apply(entry).is_none() {

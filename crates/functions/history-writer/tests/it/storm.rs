@@ -204,7 +204,10 @@ async fn replayed(
     };
     let mut count = 0;
     let visit = |change: DocumentChange| {
-        let after = moments.iter().rposition(|one| one.0 <= change.time).unwrap();
+        let after = moments
+            .iter()
+            .rposition(|one| one.0 <= change.time)
+            .unwrap();
         assert_eq!(change.new, document(&moments[after], change.state), "{id}");
         assert_eq!(
             change.old,
