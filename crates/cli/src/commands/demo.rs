@@ -2,6 +2,7 @@
 //!
 //! Any result that differs from the expected one makes it fail, so the demo is a test too.
 
+mod access;
 mod history;
 mod inbox;
 mod notifications;
@@ -103,6 +104,7 @@ async fn run_chapters(
     let endpoint = sensors::change(&stack, report).await?;
     sensors::silence(&stack, report, endpoint).await?;
     history::run(&stack, report).await?;
+    access::run(&stack, report).await?;
     stack.stack.stop().await;
     Ok(())
 }

@@ -44,6 +44,8 @@ const REGISTRATIONS: [(&str, &str); 2] = [
 ];
 
 const TOKEN: &str = "tour";
+/// Grant of the second token of the HTTP API.
+pub(super) const GRANT: &str = "shadows:read:acme:";
 /// Duration of an MQTT session: longer than the demo.
 const SESSION: Duration = Duration::from_secs(3600);
 
@@ -106,6 +108,7 @@ impl DemoStack {
             ]),
             clock: clock.clone(),
             http_token: Some(TOKEN.to_owned()),
+            http_grants: GRANT.parse().into_iter().collect(),
             ..Options::default()
         };
         let stack = Stack::start_wrapped(options, wrap)
