@@ -524,7 +524,7 @@ fn clients(view: &View, model: &Model) -> Markup {
             header { h2 { "Clients" } span.mute { (model.clients.len()) @if model.next_clients.is_some() { " of more" } } }
             table.fixed {
                 colgroup {
-                    col; col class="wk p2"; col class="w4 p1"; col class="w8"; col class="wc"; col class="w6 p1"; col class="w11 p1";
+                    col; col class="w11 p2"; col class="w4 p1"; col class="w8"; col class="wc"; col class="w6 p1"; col class="w8 p1";
                 }
                 thead { tr {
                     th { "Client" } th class="p2" { "URL" } th class="p1" { "Mode" } th { "Last 20 attempts" }

@@ -29,7 +29,7 @@ const DELETE: &str = "/inbox/delete";
 const SOURCES: usize = 50;
 const MESSAGES: usize = 30;
 /// Characters of a body in the list.
-const PREVIEW: usize = 120;
+const PREVIEW: usize = 64;
 
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()

@@ -268,7 +268,7 @@ fn tiles(view: &View, counts: &[FailedQueue], selected: QueueName) -> Markup {
                         @else if hidden > 0 { (number(hidden)) " being read or moved" }
                         @else { "waiting for a decision" }
                     }
-                    @for queue in sqs_names(view, name) { code { (queue) } }
+                    code { (sqs_names(view, name).join(", ")) }
                 }
             }
         }
@@ -401,11 +401,10 @@ fn by_reason(view: &View, model: &Model, contents: &Contents) -> Markup {
         section.panel {
             header {
                 h2 { (title(queue.as_str())) ", by reason" }
-                span.mute { (meaning(queue)) }
                 span.push { a.btn href=(link(view, queue, &[("plan", "1")])) { "Redrive all…" } }
             }
             table.fixed {
-                colgroup { col class="w4"; col; col class="wk p1"; col class="w6 p1"; col class="w6"; }
+                colgroup { col class="w4"; col; col class="p1"; col class="w6 p1"; col class="w8"; }
                 thead { tr {
                     th.num { "Count" } th { "Reason" } th class="p1" { "Redrive" } th class="p1" { "Oldest" }
                     th { span.sr { "Action" } }
@@ -453,7 +452,7 @@ fn list(view: &View, asked: &Asked, shown: &[&FailedMessage]) -> Markup {
             }
             table.fixed {
                 colgroup { col class="w6"; col; col class="w6 p1"; col class="w11 p1"; }
-                thead { tr { th { "Since" } th { "Message" } th.num class="p1" { "Size" } th class="p1" { "Id" } } }
+                thead { tr { th { "Since" } th { "Message" } th class="p1 num" { "Size" } th class="p1" { "Id" } } }
                 tbody {
                     @for message in shown.iter().take(SHOWN) {
                         @let subject = subject(message);

@@ -82,6 +82,16 @@ struct Asked {
 
 impl Asked {
     fn read(get: impl Fn(&str) -> Option<String>) -> Asked {
+        // A link from another page to a recorded change of a shadow.
+        if let (Some(id), Some(at)) = (get("id"), get("at")) {
+            let state = get("state").unwrap_or_else(|| State::Reported.to_string());
+            return Asked {
+                shadow: Some(id),
+                shadow_name: get("name"),
+                change: Some(format!("{state}@{at}")),
+                ..Asked::default()
+            };
+        }
         Asked {
             name: get("name"),
             shadow: get("shadow"),

@@ -446,7 +446,7 @@ fn table(view: &View, listed: &Listed, sensors: &[&SensorWithState]) -> Markup {
     html! {
         section.panel {
             table.fixed {
-                colgroup { col; col class="w11 p1"; col class="w6 p1"; col class="w6"; col class="w6"; col class="w11 p1"; }
+                colgroup { col; col class="w6 p1"; col class="w4 p1"; col class="w6"; col class="w6"; col class="w11 p1"; }
                 thead { tr {
                     th { "Sensor" } th class="p1" { "Place" } th class="p1" { "Type" } th { "State" } th { "Last seen" }
                     th class="p1" { "Silence" }
@@ -478,8 +478,10 @@ fn row(view: &View, sensor: &SensorWithState) -> Markup {
     let state = sensor.state.as_ref();
     let is_lost = connection(sensor) == Some(Connection::Lost);
     let place = sensor.sensor.location.as_ref();
-    let place = place.map_or(String::new(), |place| {
-        format!("{} / {} / {}", place.building, place.floor, place.room)
+    let is_in_building = view.get("building").is_some();
+    let place = place.map_or(String::new(), |place| match is_in_building {
+        true => format!("{} / {}", place.floor, place.room),
+        false => format!("{} / {} / {}", place.building, place.floor, place.room),
     });
     html! {
         tr aria-current=[(view.get("id") == Some(id)).then_some("true")] {
@@ -512,11 +514,17 @@ fn silence(view: &View, state: &State) -> Markup {
         ),
         (_, Some(seen)) => {
             let silent = (view.now.nanoseconds() - seen.nanoseconds()).max(0) / 1_000_000_000;
-            let word = |seconds: i128| time::duration(seconds * 1_000_000_000);
+            let (unit, word) = match allowed {
+                ..120 => (1, "s"),
+                120..7200 => (60, "min"),
+                7200..172_800 => (3600, "h"),
+                _ => (86_400, "d"),
+            };
+            let text = format!("{} of {} {word}", silent / unit, allowed / unit);
             html! {
                 meter min="0" max=(allowed) low=(allowed * 2 / 3) high=((allowed - 1).max(1)) optimum="0" value=(silent)
-                    aria-label={ "Silent for " (word(silent)) " of " (word(allowed)) } {}
-                " " (word(silent)) " of " (word(allowed))
+                    aria-label={ "Silent for " (text) } {}
+                " " (text)
             }
         }
     }

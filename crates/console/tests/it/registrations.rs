@@ -132,6 +132,13 @@ async fn the_newest_recorded_change_is_explained_and_the_deciding_line_marked() 
     let page = text(&console.html(&earlier).await);
     assert!(page.contains("2 of 3 match"), "{page}");
     assert!(page.contains("freezer.json matches"), "{page}");
+    // A link from another page.
+    let link = format!(
+        "/registrations?id=House+A%23Freezer&name=main&state=reported&at={}",
+        times[1]
+    );
+    let page = text(&console.html(&link).await);
+    assert!(page.contains("2 of 3 match"), "{page}");
 }
 
 #[tokio::test]
