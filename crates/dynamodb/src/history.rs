@@ -1,8 +1,9 @@
 //! The history of shadows in a table of its own. Keys and encodings are those of `antumbra_wire::history`; all items
-//! expire.
+//! expire, except the settings and counters of the change feed.
 
 mod changes;
 mod documents;
+mod feed;
 mod item;
 mod state;
 mod write;
@@ -17,6 +18,7 @@ use antumbra_wire::history::{
 use antumbra_wire::items::ShadowItem;
 use aws_sdk_dynamodb::Client;
 
+pub use feed::{Feed, FeedConfig, FeedSettings};
 pub use write::WrittenEntries;
 
 use crate::shadows::DynamoDbShadows;

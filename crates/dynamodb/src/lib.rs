@@ -7,7 +7,7 @@
 //! - [`DynamoDbSensors`]: sensors, their states and readings
 //! - [`DynamoDbClients`], [`DynamoDbDeliveries`]: clients with their links, and deliveries to them
 //! - [`DynamoDbInbox`]: messages, in a table of their own
-//! - [`DynamoDbHistory`], [`HistoryReader`]: the past of shadows, in a table of its own
+//! - [`DynamoDbHistory`], [`HistoryReader`], [`Feed`]: the past of shadows and the change feed, in a table of their own
 //! - [`DynamoDbIdempotency`]: idempotency records
 //! - [`DynamoDbProgress`]: ingest progress of queues
 //! - [`DynamoDbSuspensions`]: registrations whose target fails
@@ -48,7 +48,9 @@ mod value;
 
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
-pub use history::{DynamoDbHistory, HistoryConfig, HistoryReader, WrittenEntries};
+pub use history::{
+    DynamoDbHistory, Feed, FeedConfig, FeedSettings, HistoryConfig, HistoryReader, WrittenEntries,
+};
 pub use idempotency::DynamoDbIdempotency;
 pub use inbox::{DynamoDbInbox, SOURCE_SHARDS};
 pub use progress::DynamoDbProgress;

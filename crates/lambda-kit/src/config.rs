@@ -8,6 +8,8 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
+use antumbra_service::history::DEFAULT_DAYS;
+use antumbra_service::history::feed::DEFAULT_FEED_DAYS;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
 use aws_types::SdkConfig;
@@ -103,6 +105,12 @@ pub fn layout(environment: &mut Environment) -> Layout {
         true => Layout::Combined,
         false => Layout::Separate,
     }
+}
+
+/// Reads for how many days the change feed can be read: at most as long as the history, and 0 if it is switched off.
+pub fn feed_days(environment: &mut Environment) -> u32 {
+    let days = environment.or("FEED_DAYS", DEFAULT_FEED_DAYS);
+    days.min(environment.or("HISTORY_DAYS", DEFAULT_DAYS))
 }
 
 /// Starts logging, reads the function's configuration and prepares the AWS configuration.

@@ -38,6 +38,36 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// Parses a pattern of changes, as in a registration.
+    ///
+    /// ```
+    /// use antumbra_registration::Pattern;
+    /// assert!(Pattern::of_change(r#"{"operation":["modify"],"new":{"led":["on"]}}"#).is_ok());
+    /// assert!(Pattern::of_change(r#"{"led":["on"]}"#).is_err());
+    /// ```
+    pub fn of_change(json: &str) -> Result<Pattern, LoadErrors> {
+        Pattern::parse(json, Pattern::read)
+    }
+
+    fn parse(
+        json: &str,
+        read: impl FnOnce(View<'_>, &Place<'_>, &mut Problems<'_>) -> Option<Pattern>,
+    ) -> Result<Pattern, LoadErrors> {
+        let mut found = Vec::new();
+        let mut problems = Problems {
+            file: "pattern",
+            found: &mut found,
+        };
+        let pattern = match Document::parse(json) {
+            Ok(document) => read(document.view(), &Place::ROOT, &mut problems),
+            Err(error) => {
+                problems.add(&Place::ROOT, error.to_string());
+                None
+            }
+        };
+        pattern.ok_or(LoadErrors { problems: found })
+    }
+
     /// Reads a pattern; `None` if it has problems, which are reported.
     pub(crate) fn read(
         view: View<'_>,
@@ -114,19 +144,7 @@ impl FromStr for Pattern {
     type Err = LoadErrors;
 
     fn from_str(json: &str) -> Result<Pattern, LoadErrors> {
-        let mut found = Vec::new();
-        let mut problems = Problems {
-            file: "pattern",
-            found: &mut found,
-        };
-        let pattern = match Document::parse(json) {
-            Ok(document) => Pattern::read_value(document.view(), &Place::ROOT, &mut problems),
-            Err(error) => {
-                problems.add(&Place::ROOT, error.to_string());
-                None
-            }
-        };
-        pattern.ok_or(LoadErrors { problems: found })
+        Pattern::parse(json, Pattern::read_value)
     }
 }
 

@@ -45,7 +45,9 @@ pub use clients::{
 pub use deliveries::{
     Attempt, Delivery, DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress,
 };
-pub use history::{HistoryEntry, HistoryPage, ShadowDifference, ValueChange};
+pub use history::{
+    ChangePage, FeedEntry, HistoryEntry, HistoryPage, ShadowDifference, ValueChange,
+};
 pub use messages::{
     Message, MessageEntry, MessagePage, MessageSource, OutboundMessage, SentMessage, SourcePage,
 };

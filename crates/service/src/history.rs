@@ -2,6 +2,8 @@
 //!
 //! The entries are encoded and put together by `antumbra_wire::history`; the store is in the crate `dynamodb`.
 
+pub mod feed;
+
 use std::time::Duration;
 
 use antumbra_shadow::{Document, PatchedLeaf, State, Timestamp};

@@ -151,6 +151,31 @@ impl Patch {
         }
         Ok(Some(leaves))
     }
+
+    /// Returns the changed values before and after, in documents that hold nothing else.
+    ///
+    /// ```
+    /// use antumbra_shadow::Patch;
+    /// let patch = Patch::parse(r#"[["/fan/speed",[1],[]],["/led",["off"],["on"]]]"#).unwrap();
+    /// let [old, new] = patch.documents().unwrap();
+    /// assert_eq!(old.as_str(), r#"{"fan":{"speed":1},"led":"off"}"#);
+    /// assert_eq!(new.as_str(), r#"{"led":"on"}"#);
+    /// ```
+    pub fn documents(&self) -> Result<[Document; 2], PatchError> {
+        let mut sides = [(); 2].map(|()| Value::Object(BTreeMap::new()));
+        for Replaced(pointer, old, new) in &self.0 {
+            for (side, value) in sides.iter_mut().zip([old, new]) {
+                if let Some(value) = value.first() {
+                    let misfit = || PatchError::Misfit {
+                        pointer: pointer.clone(),
+                    };
+                    *side.member(pointer).ok_or_else(misfit)? = Value::Text(value.get().to_owned());
+                }
+            }
+        }
+        let [old, new] = sides.map(|side| Document::parse(&side.to_json()));
+        Ok([old?, new?])
+    }
 }
 
 /// Bytes of an entry beside its pointer and values, without what JSON escapes.
@@ -293,6 +318,15 @@ impl Value {
             Value::Object(members) => Some(members),
             Value::Text(_) => None,
         }
+    }
+
+    /// The member at a pointer, made if it is missing; `None` if the pointer leads through another value than an object.
+    fn member(&mut self, pointer: &str) -> Option<&mut Value> {
+        let empty = || Value::Object(BTreeMap::new());
+        let mut tokens = pointer.split('/').skip(1);
+        tokens.try_fold(self, |at, token| {
+            Some(at.members()?.entry(key(token)).or_insert_with(empty))
+        })
     }
 
     fn to_json(&self) -> String {

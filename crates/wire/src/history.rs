@@ -7,17 +7,25 @@
 //! - [`Entry`]: one change of one item of a shadow, made from a stream record
 //! - [`StoredBody`]: the diffs and documents of an entry, compressed and in parts
 //! - [`rebuild`]: the state of an item at a time, from its entries
+//! - [`FeedKey`], [`SegmentEntry`]: the change feed, which lists the entries of all shadows in order
+//! - [`matches`]: a pattern compared with a recorded change
 
 mod body;
 mod compress;
 mod entry;
+mod feed_key;
 mod key;
+mod matching;
 pub mod rebuild;
+mod segment;
 
-pub use antumbra_registration::Operation;
+pub use antumbra_registration::{Operation, Pattern};
 pub use body::{BodyError, PART_BYTES, StoredBody};
 pub use compress::CompressError;
 pub use entry::{Entry, EntryDocument, ItemDocuments, SNAPSHOT_EVERY};
+pub use feed_key::{FeedKey, feed_partition};
 pub use key::{
     HistoryKey, InvalidHistoryKey, document_prefix, history_partition, part_sort, time_key,
 };
+pub use matching::matches;
+pub use segment::{SEGMENT_BYTES, SegmentEntry, SegmentError, decode_segment, encode_segments};

@@ -110,8 +110,11 @@ impl TestConsole {
         let files: Arc<[(String, String)]> = Arc::from(options.registrations);
         let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
         let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
+        let reader = history.clone().reader(shadows.clone(), Model::default());
         let services = Arc::new(Services {
-            history: Some(history.clone().reader(shadows.clone(), Model::default())),
+            feed: Some(reader.clone().feed(clock.clone())),
+            history: Some(reader),
+            streams: true,
             shadows: Shadows::with_clock(shadows, clock.clone()),
             messages: DynamoDbInbox::new(client.clone(), &messages),
             outbound: Outbound {

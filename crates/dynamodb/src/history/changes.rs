@@ -14,7 +14,7 @@ use super::{HistoryReader, Stretch};
 
 /// Bytes of the changed values of one change, and of all changes of a page, in a response. A Lambda response holds 6 MB.
 const CHANGE_BYTES: usize = 512 * 1024;
-const PAGE_BYTES: usize = 3 * 1024 * 1024;
+pub(super) const PAGE_BYTES: usize = 3 * 1024 * 1024;
 /// Entries that one request reads at most, whatever its path.
 const ENTRIES: usize = 1000;
 
@@ -118,46 +118,72 @@ impl HistoryReader {
         entries: &[Entry],
         now: Timestamp,
     ) -> Result<RecordedChange, StoreError> {
+        let diffs = self.diffs(shadow, entries, now).await?;
+        self.recorded(&entries[0], &diffs)
+    }
+
+    /// The diffs of the first entry, one for each document of its item; `None` if it is not known. The other entries are
+    /// older, of any item of the shadow.
+    pub(super) async fn diffs(
+        &self,
+        shadow: &ShadowId,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> Result<Vec<(State, Option<Patch>)>, StoreError> {
         let entry = &entries[0];
-        let parts = [
-            (State::Reported, &entry.reported),
-            (State::Desired, &entry.desired),
-        ];
-        let mut documents = Vec::new();
+        let mut diffs = Vec::new();
         let mut before = None;
-        for (state, part) in parts {
-            if !entry.key.item.states().contains(&state) {
+        for &state in entry.key.item.states() {
+            let part = match state {
+                State::Reported => &entry.reported,
+                State::Desired => &entry.desired,
+            };
+            let diff = part.as_ref().and_then(|part| part.diff.clone());
+            if diff.is_some() {
+                diffs.push((state, diff));
                 continue;
             }
-            let diff = part.as_ref().and_then(|part| part.diff.clone());
-            let diff = match (diff, entry.operation) {
-                (Some(diff), _) => Some(diff),
-                (None, operation) => {
-                    if before.is_none() {
-                        before = Some(match operation {
-                            Operation::Insert => Some(ItemDocuments::default()),
-                            _ => self.state_before(shadow, entries, now).await?,
-                        });
-                    }
-                    let before = before.as_ref().and_then(Option::as_ref);
-                    let new = part.as_ref().and_then(|part| part.document.clone());
-                    before.and_then(|before| {
-                        let old = match state {
-                            State::Reported => before.reported.clone(),
-                            State::Desired => before.desired.clone(),
-                        };
-                        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-                        self.diff(&old, &new)
-                    })
-                }
-            };
-            let values = diff.map(|diff| diff.leaves(&self.model, CHANGE_BYTES));
+            if before.is_none() {
+                before = Some(match entry.operation {
+                    Operation::Insert => Some(ItemDocuments::default()),
+                    _ => self.state_before(shadow, entries, now).await?,
+                });
+            }
+            let before = before.as_ref().and_then(Option::as_ref);
+            let new = part.as_ref().and_then(|part| part.document.clone());
+            let diff = before.and_then(|before| {
+                let old = match state {
+                    State::Reported => before.reported.clone(),
+                    State::Desired => before.desired.clone(),
+                };
+                let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+                self.diff(&old, &new)
+            });
+            diffs.push((state, diff));
+        }
+        Ok(diffs)
+    }
+
+    /// The change of an entry with these diffs.
+    pub(super) fn recorded(
+        &self,
+        entry: &Entry,
+        diffs: &[(State, Option<Patch>)],
+    ) -> Result<RecordedChange, StoreError> {
+        let mut documents = Vec::new();
+        for (state, diff) in diffs {
+            let values = diff
+                .as_ref()
+                .map(|diff| diff.leaves(&self.model, CHANGE_BYTES));
             let values = values.transpose().map_err(|_| super::item::malformed())?;
             let values = values.flatten();
             // Where both documents are one item, only those that changed are shown.
             let is_changed = values.as_ref().is_none_or(|values| !values.is_empty());
             if is_changed || entry.key.item != ShadowItem::Combined {
-                documents.push(ChangedDocument { state, values });
+                documents.push(ChangedDocument {
+                    state: *state,
+                    values,
+                });
             }
         }
         Ok(RecordedChange {
@@ -218,7 +244,7 @@ impl HistoryReader {
     }
 }
 
-fn size(change: &RecordedChange) -> usize {
+pub(super) fn size(change: &RecordedChange) -> usize {
     let value = |value: &Option<String>| value.as_ref().map_or(0, String::len);
     let leaf = |leaf: &PatchedLeaf| leaf.pointer.len() + value(&leaf.old) + value(&leaf.new);
     let documents = change.documents.iter();

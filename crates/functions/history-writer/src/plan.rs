@@ -1,7 +1,7 @@
 //! The entries of an event, in the order of the stream.
 
 use antumbra_shadow::Model;
-use antumbra_wire::history::Entry;
+use antumbra_wire::history::{Entry, SegmentEntry};
 use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::stream::{EventError, Record, StreamBatch, Tape, Undecodable};
 
@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) entries: Vec<Entry>,
     /// Position of each entry's record.
     pub(crate) records: Vec<usize>,
+    /// Each entry as it stands in the change feed.
+    pub(crate) changes: Vec<SegmentEntry>,
     /// Records that cannot be recorded, now or later.
     pub(crate) unrecorded: usize,
     /// Time of the oldest record, in seconds since 1970.
@@ -71,6 +73,11 @@ impl Plan {
             self.unrecorded += 1;
             return Ok(());
         }
+        self.changes.push(SegmentEntry {
+            key: entry.key.clone(),
+            change_id: record.event_id().into_owned(),
+            operation: entry.operation,
+        });
         self.entries.push(entry);
         self.records.push(record.index());
         Ok(())

@@ -37,6 +37,10 @@ pub struct Config {
     pub layout: Layout,
     /// The history of shadows, unless it is switched off.
     pub history: Option<HistoryConfig>,
+    /// The change feed can be read.
+    pub feed: bool,
+    /// Responses may be streams, which Lambda does not send.
+    pub streams: bool,
     pub registrations: RegistrationFiles,
     /// Rules of updates over MQTT, to make failed ones again.
     pub updates: antumbra_shadow_requests::Config,
@@ -71,6 +75,8 @@ impl FunctionConfig for Config {
             model: config::merge_model(environment),
             layout: config::layout(environment),
             history: history(environment),
+            feed: config::feed_days(environment) > 0,
+            streams: false,
             registrations: files_of(environment.or("REGISTRATIONS", "registrations".into())),
             updates: antumbra_shadow_requests::Config::without_responses(environment),
         }

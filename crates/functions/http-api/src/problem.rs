@@ -6,6 +6,7 @@
 use antumbra_service::api::BulkError;
 use antumbra_service::clients::ClientError;
 use antumbra_service::deliveries::RedeliverError;
+use antumbra_service::history::feed::FeedError;
 use antumbra_service::sensors::{InvalidSensor, SensorError};
 use antumbra_service::shadows::ShadowError;
 use antumbra_service::store::{ErrorClass, StoreError};
@@ -62,6 +63,7 @@ codes! {
     DidNotExist NOT_FOUND "The shadow did not exist at that time";
     NotRecorded NOT_FOUND "The state at that time is not recorded";
     HistoryOff NOT_FOUND "The history is switched off";
+    FeedOff NOT_FOUND "The change feed is switched off";
     NoSuchRoute NOT_FOUND "The route does not exist";
     MethodNotAllowed METHOD_NOT_ALLOWED "The route does not support this method";
     Conflict CONFLICT "Concurrent writes were faster";
@@ -71,6 +73,7 @@ codes! {
     InFlight CONFLICT "A request with this Idempotency-Key is in progress";
     SecretReplaced CONFLICT "The secret that this request created has been replaced";
     BeforeRetention GONE "The time is before everything that is kept";
+    CursorExpired GONE "Changes behind the cursor have expired";
     PreconditionFailed PRECONDITION_FAILED "The stored version is another one";
     TooLarge PAYLOAD_TOO_LARGE "The request is too large";
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "The content type is not supported";
@@ -84,6 +87,7 @@ pub struct Problem {
     code: Code,
     detail: String,
     header: Option<(HeaderName, HeaderValue)>,
+    oldest_cursor: Option<Box<str>>,
 }
 
 /// The body of every error response.
@@ -108,6 +112,10 @@ pub(crate) struct ProblemBody {
     detail: String,
     /// Kind of the problem, to branch on.
     code: Code,
+    /// With `CursorExpired`: the oldest cursor from which changes can be read.
+    #[serde(rename = "oldestCursor", skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    oldest_cursor: Option<String>,
 }
 
 impl Problem {
@@ -116,6 +124,7 @@ impl Problem {
             code,
             detail: detail.into(),
             header: None,
+            oldest_cursor: None,
         }
     }
 
@@ -172,6 +181,7 @@ impl IntoResponse for Problem {
             status: status.as_u16(),
             detail: self.detail,
             code: self.code,
+            oldest_cursor: self.oldest_cursor.map(String::from),
         };
         let body = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = (status, [(CONTENT_TYPE, CONTENT)], body).into_response();
@@ -201,6 +211,20 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Invalid(reason) => Problem::new(Code::Invalid, reason),
             _ => Problem::of_class(error.class(), error),
+        }
+    }
+}
+
+impl From<FeedError> for Problem {
+    fn from(error: FeedError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            FeedError::InvalidCursor => Problem::new(Code::InvalidQuery, detail),
+            FeedError::Expired { oldest } => Problem {
+                oldest_cursor: Some(oldest.0.into()),
+                ..Problem::new(Code::CursorExpired, detail)
+            },
+            FeedError::Store(error) => error.into(),
         }
     }
 }

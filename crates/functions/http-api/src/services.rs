@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, HistoryReader, ShadowTableConfig, client,
+    DynamoDbSensors, DynamoDbShadows, Feed, HistoryReader, ShadowTableConfig, client,
 };
 use antumbra_notify::files::FilesError;
 use antumbra_notify::redrive::Resender;
@@ -55,6 +55,10 @@ pub struct Services {
     pub shadows: Shadows<DynamoDbShadows>,
     /// `None` if the history is switched off.
     pub history: Option<HistoryReader>,
+    /// `None` if the history or the change feed is switched off.
+    pub feed: Option<Feed>,
+    /// Responses may be streams, which Lambda does not send.
+    pub streams: bool,
     pub messages: DynamoDbInbox,
     pub outbound: Outbound,
     pub sensors: Sensors<DynamoDbSensors>,
@@ -91,6 +95,8 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
         let history = DynamoDbHistory::connect(sdk, history);
         history.reader(shadows.clone(), config.model.clone())
     });
+    let feed = history.clone().filter(|_| config.feed);
+    let feed = feed.map(|history| history.feed(Arc::clone(&clock)));
     let updates = ShadowRequests::new(
         shadows.clone(),
         config.updates,
@@ -108,6 +114,8 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
     };
     Services {
         history,
+        feed,
+        streams: config.streams,
         shadows: Shadows::with_clock(shadows, Arc::clone(&clock)).with_model(config.model),
         messages: DynamoDbInbox::connect(sdk, config.messages_table),
         outbound: Outbound {

@@ -39,6 +39,7 @@ pub(super) async fn start(
             let files = registrations.read().unwrap_or_else(PoisonError::into_inner);
             Ok(Arc::clone(&files))
         }),
+        streams: true,
         ..services.config(NAME)?
     };
     let router = build(config, &sdk, clock);

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     /// A value of each variable that is not its default. Values of `AUTO_REGISTER_…` need `AUTO_REGISTER`.
-    const OTHER: [(&str, &str); 33] = [
+    const OTHER: [(&str, &str); 35] = [
         ("ACCEPTED", "asked"),
         ("ACKNOWLEDGE", "on"),
         ("AUTO_REGISTER", "true"),
@@ -240,6 +240,8 @@ mod tests {
         ("DELIVERY_MAX_ATTEMPTS", "3"),
         ("DELIVERY_RETENTION_DAYS", "1"),
         ("DISABLE_AFTER_HOURS", "1"),
+        ("FEED_DAYS", "1"),
+        ("FEED_PARTITIONS", "2"),
         ("GRACE_SECONDS", "0.2"),
         ("HISTORY_DAYS", "3"),
         ("ID_FIELD", "key"),

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::Time;
+use crate::history::feed::{FeedChange, FeedPage};
 use crate::history::{ChangedDocument, RecordedChange};
 
 /// A recorded change of a shadow: one write of one document, or of both where they are one item.
@@ -96,6 +97,56 @@ impl From<RecordedChange> for HistoryEntry {
 page! {
     /// A page of recorded changes, newest first.
     HistoryPage { entries: HistoryEntry } from RecordedChange
+}
+
+/// A change of a shadow in the change feed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct FeedEntry {
+    /// Id of the change, the same each time that it appears.
+    pub change_id: String,
+    /// Device id.
+    pub id: String,
+    /// Shadow name.
+    pub name: String,
+    /// The change.
+    #[serde(flatten)]
+    pub change: HistoryEntry,
+}
+
+/// A stretch of the change feed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "openapi", derive(ToSchema))]
+pub struct ChangePage {
+    /// Changes, in order per document.
+    pub changes: Vec<FeedEntry>,
+    /// Cursor behind these changes, for the next request.
+    pub cursor: String,
+    /// True if more changes are there already.
+    pub has_more: bool,
+}
+
+impl From<FeedChange> for FeedEntry {
+    fn from(change: FeedChange) -> FeedEntry {
+        FeedEntry {
+            change_id: change.id,
+            id: change.shadow.id().to_owned(),
+            name: change.shadow.name().to_owned(),
+            change: change.change.into(),
+        }
+    }
+}
+
+impl From<FeedPage> for ChangePage {
+    fn from(page: FeedPage) -> ChangePage {
+        ChangePage {
+            changes: page.changes.into_iter().map(FeedEntry::from).collect(),
+            cursor: page.cursor.0,
+            has_more: page.has_more,
+        }
+    }
 }
 
 /// The difference of a shadow at two times.

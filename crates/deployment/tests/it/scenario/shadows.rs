@@ -103,6 +103,10 @@ impl Scenario {
         let history = "/v1/shadows/vast/history?limit=1";
         self.until(history, |page| page["entries"][0]["version"] == 2)
             .await;
+        let feed = "/v1/changes?cursor=oldest&prefix=vast";
+        self.until(feed, |page| !page["changes"].as_array().unwrap().is_empty())
+            .await;
+        self.get("/v1/changes?cursor=now", &[]).await;
     }
 
     /// Repeated requests with short and long responses, stored and not stored.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod feed;
 mod rig;
 mod storm;
 mod writer;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use antumbra_dynamodb::streams::event::invocation;
 use antumbra_dynamodb::streams::{Client as StreamsClient, Position, Record, TableStream};
 use antumbra_dynamodb::{
-    DynamoDbHistory, DynamoDbShadows, HISTORY, HistoryConfig, HistoryReader, MAIN,
-    ShadowTableConfig,
+    DynamoDbHistory, DynamoDbShadows, Feed, FeedConfig, HISTORY, HistoryConfig, HistoryReader,
+    MAIN, ShadowTableConfig,
 };
 use antumbra_history_writer::{BatchSummary, HistoryWriter};
 use antumbra_service::clock::{Clock as _, ManualClock};
@@ -17,6 +17,10 @@ use antumbra_testkit::dynamodb::TestTable;
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 
 pub(crate) const DAYS: u32 = 30;
+pub(crate) const FEED: FeedConfig = FeedConfig {
+    days: 7,
+    partitions: 4,
+};
 
 pub(crate) struct Rig {
     pub(crate) table: TestTable,
@@ -24,7 +28,10 @@ pub(crate) struct Rig {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) shadows: Shadows<DynamoDbShadows>,
     pub(crate) writer: HistoryWriter,
+    history: DynamoDbHistory,
+    partitions: u32,
     pub(crate) reader: HistoryReader,
+    pub(crate) feed: Feed,
     /// Records of the stream that were not read yet come after this one.
     read: Option<String>,
 }
@@ -35,6 +42,10 @@ pub(crate) fn start() -> Timestamp {
 
 impl Rig {
     pub(crate) async fn new(layout: Layout) -> Rig {
+        Rig::with_partitions(layout, FEED.partitions).await
+    }
+
+    pub(crate) async fn with_partitions(layout: Layout, partitions: u32) -> Rig {
         let table = TestTable::create(MAIN).await;
         let history_table = table.another(HISTORY).await;
         let clock = Arc::new(ManualClock::new(start()));
@@ -42,23 +53,40 @@ impl Rig {
             let config = ShadowTableConfig::new(&table.name).layout(layout);
             DynamoDbShadows::new(table.client.clone(), config)
         };
-        let history = || {
-            let config = HistoryConfig {
+        let history = DynamoDbHistory::new(
+            table.client.clone(),
+            HistoryConfig {
                 table: history_table.clone(),
                 days: DAYS,
-            };
-            DynamoDbHistory::new(table.client.clone(), config)
-        };
-        let (shadows, writer, reader) = (store(), history(), history());
+            },
+        );
+        let feed = FeedConfig { partitions, ..FEED };
+        let reader = history.clone().reader(store(), Model::default());
+        let writer =
+            HistoryWriter::new(history.clone(), Some(feed), Model::default(), clock.clone());
         Rig {
-            reader: reader.reader(store(), Model::default()),
-            writer: HistoryWriter::new(writer, Model::default(), clock.clone()),
-            shadows: Shadows::with_clock(shadows, clock.clone()),
+            feed: reader.clone().feed(clock.clone()),
+            reader,
+            writer,
+            history,
+            partitions,
+            shadows: Shadows::with_clock(store(), clock.clone()),
             table,
             history_table,
             clock,
             read: None,
         }
+    }
+
+    pub(crate) fn writer_with(&self, feed: Option<FeedConfig>) -> HistoryWriter {
+        let (history, clock) = (self.history.clone(), self.clock.clone());
+        HistoryWriter::new(history, feed, Model::default(), clock)
+    }
+
+    /// Another instance of the function.
+    pub(crate) fn another_writer(&self) -> HistoryWriter {
+        let partitions = self.partitions;
+        self.writer_with(Some(FeedConfig { partitions, ..FEED }))
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -102,9 +130,17 @@ impl Rig {
 
     /// Invokes the writer with these records.
     pub(crate) async fn record(&self, records: &[Record]) -> BatchSummary {
+        self.record_with(&self.writer, records).await
+    }
+
+    pub(crate) async fn record_with(
+        &self,
+        writer: &HistoryWriter,
+        records: &[Record],
+    ) -> BatchSummary {
         let event = invocation(&self.table.stream_arn, records).unwrap();
         let deadline = self.now().after(Duration::from_secs(30));
-        self.writer.record(&event, deadline).await.unwrap()
+        writer.record(&event, deadline).await.unwrap()
     }
 
     /// Records everything that the stream has, in batches of at most 100 records.

@@ -16,6 +16,7 @@ use crate::conditions::{Conditions, IfMatch};
 use crate::extract::{FromPath, Path, PathParameter, Query, RawBody};
 use crate::problem::{CONTENT, Problem};
 use crate::respond::{Accepted, Created, ETag, Either, HoldsSecretOf, Json};
+use crate::routes::changes::{EventStream, StreamRequest};
 
 /// The parts of an operation that a handler's signature shows.
 #[derive(Default)]
@@ -128,6 +129,11 @@ impl DescribeArgument for CallerGrants {
     fn describe(_: &mut Description) {}
 }
 
+/// Only where responses can be streams.
+impl DescribeArgument for StreamRequest {
+    fn describe(_: &mut Description) {}
+}
+
 impl<T: FromPath> DescribeArgument for Path<T> {
     fn describe(into: &mut Description) {
         into.path = T::PARAMETERS;
@@ -184,6 +190,10 @@ impl<T: ToSchema> DescribeResponse for Json<T> {
         let success = response("Success.").content("application/json", json(schema));
         into.success.push((200, success));
     }
+}
+
+impl DescribeResponse for EventStream {
+    fn describe(_: &mut Description) {}
 }
 
 impl<R: DescribeResponse> DescribeResponse for (ETag, R) {

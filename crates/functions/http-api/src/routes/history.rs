@@ -15,7 +15,7 @@ use crate::problem::{Code, Problem};
 use crate::respond::Json;
 use crate::services::{Api, Services};
 
-fn reader(api: &Services) -> Result<&HistoryReader, Problem> {
+pub(super) fn reader(api: &Services) -> Result<&HistoryReader, Problem> {
     let off = "this deployment keeps no history; HistoryDays is 0";
     let history = api.history.as_ref();
     history.ok_or_else(|| Problem::new(Code::HistoryOff, off))

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use antumbra_dynamodb::FeedConfig;
 use antumbra_service::clock::Clock as _;
 use antumbra_shadow::{Document, Model, Patch};
-use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation};
+use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation, SegmentEntry};
 use antumbra_wire::items::ShadowItem;
 use serde_json::json;
 
@@ -14,8 +15,8 @@ const LAMP: &str = "/v1/shadows/lamp-7";
 const NOON: &str = "2026-01-31T12:00:00Z";
 const LATER: &str = "2026-01-31T12:01:00Z";
 
-/// Reports twice, a minute apart, and records both writes as the history writer does.
-async fn two_reports(api: &TestApi) {
+/// Reports twice, a minute apart, and records both writes as the history writer does, also in the change feed.
+pub(crate) async fn two_reports(api: &TestApi) {
     let mut entries: Vec<Entry> = Vec::new();
     let mut before: Option<(Document, u64)> = None;
     for (version, led) in [(1, "off"), (2, "on")] {
@@ -52,6 +53,22 @@ async fn two_reports(api: &TestApi) {
     let deadline = api.clock.now().after(Duration::from_secs(30));
     let written = api.history.write(&entries, deadline, &*api.clock).await;
     assert_eq!(written.written, [true, true]);
+    let config = FeedConfig {
+        days: 7,
+        partitions: 4,
+    };
+    let settings = api.history.ensure_feed(config, api.clock.now()).await;
+    let change = |entry: &Entry| SegmentEntry {
+        key: entry.key.clone(),
+        change_id: format!("change-{}", entry.key.version),
+        operation: entry.operation,
+    };
+    let changes: Vec<SegmentEntry> = entries.iter().map(change).collect();
+    let feed = (&settings.unwrap(), config.days);
+    api.history
+        .append(feed, &changes, &*api.clock)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

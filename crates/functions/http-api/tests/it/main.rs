@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod auth;
+mod changes;
 mod clients;
 mod deliveries;
 mod examples;

@@ -125,8 +125,11 @@ impl TestApi {
             },
             clock: clock.clone(),
         };
+        let reader = history.clone().reader(shadows.clone(), Model::default());
         let services = Services {
-            history: Some(history.clone().reader(shadows.clone(), Model::default())),
+            feed: Some(reader.clone().feed(clock.clone())),
+            history: Some(reader),
+            streams: true,
             shadows: Shadows::with_clock(shadows, clock.clone()),
             messages: inbox.clone(),
             outbound: Outbound {
@@ -292,7 +295,8 @@ impl Response {
         assert_eq!(body["status"], status);
         assert_eq!(body["type"], format!("urn:antumbra:problem:{code}"));
         assert!(body["title"].is_string() && body["detail"].is_string());
-        assert_eq!(body.as_object().unwrap().len(), 5);
+        let members = 5 + usize::from(code == "CursorExpired");
+        assert_eq!(body.as_object().unwrap().len(), members);
         body
     }
 
