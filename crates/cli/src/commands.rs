@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod changes;
 pub(crate) mod clients;
 pub(crate) mod cost;
 pub(crate) mod demo;

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
+use commands::changes::ChangesCommand;
 use commands::clients::ClientsArguments;
 use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
@@ -60,6 +61,11 @@ enum Command {
     ///
     /// Example: antumbra demo
     Demo(DemoArguments),
+    /// Follow the changes of all shadows.
+    ///
+    /// Example: antumbra changes follow --since 1h
+    #[command(subcommand)]
+    Changes(ChangesCommand),
     /// Manage webhook clients and inspect their deliveries.
     ///
     /// Example: antumbra clients list
@@ -193,7 +199,11 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Queues(queues) => return commands::queues::run(queues, &connection, json).await,
         Command::Shadow(ShadowCommand::Watch(watch)) => {
             connection.check(Service::DynamoDb).await?;
-            return watch.run(&connection, json).await.map_err(explain);
+            return watch.run(&connection, json).await;
+        }
+        Command::Changes(ChangesCommand::Follow(follow)) => {
+            connection.check(Service::DynamoDb).await?;
+            return follow.run(&connection, json).await;
         }
         Command::Clients(clients) => {
             connection.check(Service::DynamoDb).await?;

@@ -15,6 +15,7 @@ const BROKER: &[&str] = &["local", "region", "profile", "topic_prefix", JSON];
 
 /// The options that commands use, by the beginning of their path; the longest one counts.
 const USES: &[(&str, &[&[&str]])] = &[
+    ("changes", &[TABLE, &["layout"]]),
     ("clients", &[TABLE, QUEUE]),
     ("completions", &[]),
     ("cost", &[&[JSON]]),
@@ -36,7 +37,6 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("sensors", &[TABLE]),
     ("sensors signal", &[QUEUE, TABLE]),
     ("shadow", &[TABLE, &["layout"]]),
-    ("shadow watch", &[TABLE]),
     ("token", &[&[JSON]]),
 ];
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod past;
 mod render;
-pub(crate) mod watch;
 
 use antumbra_service::shadows::{
     ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
@@ -11,11 +10,11 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{Document, Mode, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::changes::Watch;
 use crate::connection::Connection;
 use crate::error::CliError;
 use crate::input::{Paging, text};
 pub(crate) use past::{HistoryTable, PastCommand};
-pub(crate) use watch::Watch;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShadowCommand {
@@ -25,8 +24,7 @@ pub(crate) enum ShadowCommand {
     Past(PastCommand),
     /// Show changes of shadows as they happen, until Ctrl-C.
     ///
-    /// They are read from the table's stream, without a registration or a broker. On AWS this needs the
-    /// permissions DescribeTable, DescribeStream, GetShardIterator and GetRecords.
+    /// They are read from the change feed, without a registration or a broker, about a second after they were made.
     ///
     /// Example: antumbra shadow watch lamp-7
     Watch(Watch),

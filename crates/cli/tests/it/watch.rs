@@ -1,4 +1,4 @@
-//! `antumbra shadow watch` as a process.
+//! `antumbra shadow watch` and `antumbra changes follow` as processes.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -16,9 +16,14 @@ struct Watch {
 impl Watch {
     /// Starts a watch; changes after this returns are shown.
     fn start(stack: &Running, arguments: &[&str]) -> Watch {
+        Watch::run(stack, &["shadow", "watch"], arguments)
+    }
+
+    fn run(stack: &Running, command_words: &[&str], arguments: &[&str]) -> Watch {
         let endpoint = stack.addresses["dynamodb"].as_str().unwrap();
         let mut process = command()
-            .args(["--endpoint-url", endpoint, "shadow", "watch"])
+            .args(["--endpoint-url", endpoint])
+            .args(command_words)
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -66,48 +71,48 @@ fn done(stack: &Running, arguments: &[&str]) {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
+/// Waits until a shadow's changes are in the change feed, which follows its history.
+fn recorded(stack: &Running, id: &str) {
+    let mut first = Watch::run(
+        stack,
+        &["changes", "follow"],
+        &["--since", "1h", "--prefix", id, "--count", "1"],
+    );
+    assert_eq!(first.ended(), Some(0));
+}
+
 #[test]
 fn changes_are_printed_as_they_happen() {
     let home = Home::new(&[]);
     let stack = home.start();
     done(&stack, &["shadow", "report", "lamp", r#"{"before":1}"#]);
+    recorded(&stack, "lamp");
     let mut all = Watch::start(&stack, &["--json", "--count", "4"]);
     let lamp = Watch::start(&stack, &["lamp", "--name", "main"]);
 
-    done(
-        &stack,
-        &[
-            "shadow",
-            "report",
-            "Lampe#ü",
-            r#"{"n":12345678901234567890.5}"#,
-        ],
-    );
+    let number = r#"{"n":12345678901234567890.5}"#;
+    done(&stack, &["shadow", "report", "Lampe#ü", number]);
     let first = all.line();
-    assert!(
-        first.contains(r#""new":{"n":12345678901234567890.5}"#),
-        "{first}"
-    );
+    assert!(first.contains(r#""new":12345678901234567890.5"#), "{first}");
     let first: Value = serde_json::from_str(&first).unwrap();
-    let shadow = json!({ "id": "Lampe#ü", "name": "main", "state": "reported" });
     assert_eq!(
-        (&first["shadow"], &first["operation"]),
-        (&shadow, &json!("insert"))
+        (&first["id"], &first["name"], &first["operation"]),
+        (&json!("Lampe#ü"), &json!("main"), &json!("insert"))
     );
 
     done(&stack, &["shadow", "desire", "lamp", r#"{"led":"on"}"#]);
-    let desired = all.json();
-    assert_eq!(desired["shadow"]["state"], "desired");
-    assert_eq!(desired["diff"]["added"], json!({ "/led": "on" }));
+    assert_eq!(
+        all.json()["changes"],
+        json!([{"state": "desired", "path": "/led", "new": "on"}])
+    );
     done(&stack, &["shadow", "report", "lamp", r#"{"before":2}"#]);
     let second = all.json();
     assert_eq!(
-        second["diff"]["updated"]["/before"],
-        json!({ "old": 1, "new": 2 })
-    );
-    assert_eq!(
-        (&second["version"], &second["previousVersion"]),
-        (&json!(2), &json!(1))
+        (&second["changes"], &second["version"]),
+        (
+            &json!([{"state": "reported", "path": "/before", "old": 1, "new": 2}]),
+            &json!(2)
+        )
     );
     done(&stack, &["shadow", "delete", "lamp", "--part", "reported"]);
     assert_eq!(all.json()["operation"], "remove");
@@ -115,12 +120,22 @@ fn changes_are_printed_as_they_happen() {
 
     // Neither changes of other devices nor earlier changes are shown.
     let without_time = |line: String| line.split_once("  ").unwrap().1.to_owned();
-    assert_eq!(without_time(lamp.line()), "lamp/main  desired version 1");
-    assert_eq!(lamp.line(), r#"  added  /led  "on""#);
+    let created = without_time(lamp.line());
+    assert_eq!(created, "lamp/main  desired version 1, created");
+    assert_eq!(lamp.line(), r#"  desired  added  /led  "on""#);
     assert_eq!(without_time(lamp.line()), "lamp/main  reported version 2");
-    assert_eq!(lamp.line(), "  updated  /before  1 -> 2");
+    assert_eq!(lamp.line(), "  reported  updated  /before  1 -> 2");
     let gone = without_time(lamp.line());
     assert!(gone.ends_with(", deleted"), "{gone}");
+
+    // The feed has all of them, from any time on, and patterns select.
+    let pattern = r#"{"old":{"before":[2]},"operation":["remove"]}"#;
+    let arguments = ["--since", "1h", "--pattern", pattern, "--count", "1"];
+    let follow = Watch::run(&stack, &["changes", "follow"], &arguments);
+    let removed = without_time(follow.line());
+    assert_eq!(removed, "lamp/main  reported version 2, deleted");
+    let wrong = stack.run(&["changes", "follow", "--pattern", r#"{"led":["on"]}"#]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
 }
 
 #[test]

@@ -60,6 +60,11 @@ impl IdRanges {
         IdRanges(vec![IdRange::StartsWith(text.into())])
     }
 
+    /// One id.
+    pub fn one(id: impl Into<String>) -> IdRanges {
+        IdRanges(vec![IdRange::Is(id.into())])
+    }
+
     /// Those of the ids that start with a text.
     #[must_use]
     pub fn below(&self, text: &str) -> IdRanges {

@@ -1,8 +1,9 @@
 //! `antumbra shadow get --at`, `history` and `diff`: the past of shadows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbHistory, HistoryConfig, HistoryReader};
+use antumbra_dynamodb::{DynamoDbHistory, Feed, HistoryConfig, HistoryReader};
 use antumbra_local::progress::width;
 use antumbra_service::api;
 use antumbra_service::clock::{Clock as _, SystemClock};
@@ -85,8 +86,13 @@ impl HistoryTable {
         Ok(history.reader(shadows.store().clone(), shadows.model().clone()))
     }
 
+    pub(crate) async fn feed(&self, connection: &Connection) -> Result<Feed, CliError> {
+        let reader = self.reader(connection).await?;
+        Ok(reader.feed(Arc::new(SystemClock)))
+    }
+
     /// Says in an error which table is missing.
-    fn explain(&self, connection: &Connection, error: CliError) -> CliError {
+    pub(crate) fn explain(&self, connection: &Connection, error: CliError) -> CliError {
         connection.explain_table(error, &self.name(connection), "--history-table")
     }
 }
@@ -247,34 +253,36 @@ fn entries(
         return page(&[], found.next_cursor.map(Cursor).as_ref(), &none);
     }
     let mut lines = vec![styled(STRONG, &id.to_string())];
-    for entry in &found.entries {
-        let token = entry
-            .client_token
-            .as_ref()
-            .map(|token| format!(", token {token}"));
-        let operation = match entry.operation {
-            "remove" => format!(", {}", styled(BAD, "deleted")),
-            "insert" => format!(", {}", styled(GOOD, "created")),
-            _ => String::new(),
-        };
-        let documents = entry.documents.join(" and ");
-        lines.push(format!(
-            "{}  {documents} version {}{operation}{}",
-            styled(FAINT, &entry.time.0.to_string()),
-            entry.version,
-            token.unwrap_or_default()
-        ));
-        if !entry.changes.is_empty() {
-            lines.push(table(&rows(&entry.changes)));
-        }
-        if entry.incomplete {
-            lines.push(styled(FAINT, "  more values changed than are shown"));
-        }
-    }
+    lines.extend(found.entries.iter().flat_map(|one| entry(one, "")));
     if let Some(next) = &found.next_cursor {
         lines.push(format!("{} --cursor {next}", styled(FAINT, "next page:")));
     }
     lines.join("\n")
+}
+
+/// Formats a recorded change; a name stands before it where changes of several shadows are shown.
+pub(crate) fn entry(entry: &api::HistoryEntry, name: &str) -> Vec<String> {
+    let token = entry.client_token.as_ref();
+    let token = token.map(|token| format!(", token {token}"));
+    let operation = match entry.operation {
+        "remove" => format!(", {}", styled(BAD, "deleted")),
+        "insert" => format!(", {}", styled(GOOD, "created")),
+        _ => String::new(),
+    };
+    let mut lines = vec![format!(
+        "{}  {name}{} version {}{operation}{}",
+        styled(FAINT, &entry.time.0.to_string()),
+        entry.documents.join(" and "),
+        entry.version,
+        token.unwrap_or_default()
+    )];
+    if !entry.changes.is_empty() {
+        lines.push(table(&rows(&entry.changes)));
+    }
+    if entry.incomplete {
+        lines.push(styled(FAINT, "  more values changed than are shown"));
+    }
+    lines
 }
 
 /// Draws the numbers of one field.
