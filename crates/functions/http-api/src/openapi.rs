@@ -34,8 +34,9 @@ const DESCRIPTION: &str = "Shadows, messages, sensors, clients and deliveries of
     Each operation names the grants that it requires, `resource:verb`: as scopes `antumbra/resource:verb` of a JWT, and as \
     roles of the other kinds of credentials. A grant can be limited to ids by a prefix, `resource:verb:prefix`.";
 
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("shadows", "Reported and desired state of devices."),
+    ("changes", "The change feed of all shadows."),
     ("messages", "The inbox: messages by source."),
     ("sensors", "Sensors by location, their states and readings."),
     ("clients", "Webhook clients and their links to sensors."),

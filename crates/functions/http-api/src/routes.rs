@@ -133,7 +133,7 @@ routes! {
     delete "/v1/shadows/{id}/name/{name}/desired" shadows::delete_document::<true>, [Shadows Write "id"], "delete_named_desired", [], "Deletes the desired document of a named shadow. Not where both documents are one item.";
     get "/v1/shadows/{id}/delta" shadows::delta, [Shadows Read "id"], "get_delta", [404], "Reads the delta of the main shadow.";
     get "/v1/shadows/{id}/name/{name}/delta" shadows::delta, [Shadows Read "id"], "get_named_delta", [404], "Reads the delta of a named shadow.";
-    get "/v1/changes" changes::list, [Shadows Read listed], "list_changes", [404, 410], "Reads the change feed: every change of the shadows that the caller may read, in order per document, from a cursor on. A change can come again, with the same `changeId`.";
+    get "/v1/changes" changes::list, [Changes Read listed], "list_changes", [404, 410], "Reads the change feed: every change of the shadows that the caller may follow, in order per document, from a cursor on. A change can come again, with the same `changeId`.";
     post "/v1/reports" shadows::report_many, [Shadows Write (shadows::reported_ids)], "report_many", [], "Updates up to 100 shadows. Each has its own result; one that fails does not affect the others.";
 
     get "/v1/messages" messages::sources, [Messages Read all], "list_sources", [], "Lists the sources of messages with the hour of their last message.";

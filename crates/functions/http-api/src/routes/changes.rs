@@ -98,7 +98,7 @@ pub(crate) async fn list(
         |error: &dyn std::fmt::Display| Problem::new(Code::InvalidQuery, error.to_string());
     let filter = FeedFilter {
         ids: grants
-            .readable(Resource::Shadows)
+            .readable(Resource::Changes)
             .below(query.prefix.as_deref().unwrap_or_default()),
         name: None,
         pattern: pattern.map_err(|error| invalid(&error))?,

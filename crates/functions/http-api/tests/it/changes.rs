@@ -84,21 +84,21 @@ async fn changes_are_read_from_a_cursor() {
 }
 
 #[tokio::test]
-async fn callers_read_the_changes_of_the_shadows_that_they_may_read() {
-    let lists = ["shadows:read:lamp-7", "shadows:read:door-1", "sensors:read"];
+async fn callers_read_the_changes_that_they_were_granted() {
+    let lists = ["changes:read:lamp-7", "changes:read:door-1", "shadows:read"];
     let api = TestApi::start_with(&lists).await;
     two_reports(&api).await;
     let read = async |list: &str| {
         let path = "/v1/changes?cursor=oldest";
         api.request_as(list, "GET", path).send().await
     };
-    let lamps = read("shadows:read:lamp-7").await.ok(200);
+    let lamps = read("changes:read:lamp-7").await.ok(200);
     assert_eq!(ids(&lamps), ["change-1", "change-2"]);
-    let doors = read("shadows:read:door-1").await.ok(200);
+    let doors = read("changes:read:door-1").await.ok(200);
     assert_eq!(ids(&doors), [""; 0]);
     // What the caller may not read does not come later either.
     assert_eq!(doors["hasMore"], false);
-    read("sensors:read").await.problem(403, "Forbidden");
+    read("shadows:read").await.problem(403, "Forbidden");
 }
 
 #[tokio::test]
