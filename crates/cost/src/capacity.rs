@@ -15,8 +15,10 @@ pub mod product {
     pub const SOURCE_SHARDS: f64 = 16.0;
     /// MQTT messages that an invocation of the listener publishes at once.
     pub const PUBLISHED_AT_ONCE: f64 = 32.0;
-    /// Concurrent deliveries from each of two queues by default.
+    /// Concurrent invocations for each of two queues of deliveries by default, and deliveries of an invocation in mode
+    /// `latest`.
     pub const DELIVERIES_AT_ONCE: f64 = 32.0;
+    pub const DELIVERY_BATCH: f64 = 10.0;
     /// Writes of a sweep in flight, and memory in MB, by default.
     pub const SWEEP_MEMORY: f64 = 256.0;
     /// Seconds of a sweep's time that are left for checks.
@@ -189,8 +191,8 @@ impl Fleet {
             resource(
                 "webhook-deliver",
                 deliveries,
-                2.0 * product::DELIVERIES_AT_ONCE,
-                "invocations",
+                product::DELIVERIES_AT_ONCE * product::DELIVERY_BATCH,
+                "requests",
                 "DeliveryConcurrency",
             ),
             resource(

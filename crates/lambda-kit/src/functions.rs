@@ -37,10 +37,8 @@ pub enum EventSource {
     },
     /// The stream of the main table alone, with [`HISTORY_STREAM`].
     MainStream,
-    Queues {
-        names: &'static [&'static str],
-        batch_size: u32,
-    },
+    /// Queues, each with its batch size.
+    Queues(&'static [(&'static str, u32)]),
     /// AWS IoT rules, asynchronously.
     Rules(AsynchronousSettings),
     /// EventBridge, asynchronously.
@@ -112,14 +110,22 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
         },
     ),
     function("history-writer", 30, EventSource::MainStream),
-    function("message-ingest", 10, queue(&[queues::INBOUND], 10)),
+    function(
+        "message-ingest",
+        10,
+        EventSource::Queues(&[(queues::INBOUND, 10)]),
+    ),
     function("message-get", 10, EventSource::Rules(REQUESTS)),
     function("message-query", 10, EventSource::Rules(REQUESTS)),
     function("message-next", 10, EventSource::Rules(REQUESTS)),
     function("message-delete", 10, EventSource::Rules(REQUESTS)),
     function("message-send", 10, EventSource::Rules(REQUESTS)),
     function("shadow-requests", 10, EventSource::Rules(REPORTS)),
-    function("sensor-ingest", 10, queue(&[queues::SIGNALS], 10)),
+    function(
+        "sensor-ingest",
+        10,
+        EventSource::Queues(&[(queues::SIGNALS, 10)]),
+    ),
     function(
         "liveness-sweep",
         55,
@@ -130,8 +136,8 @@ pub const FUNCTIONS: &[FunctionSpec] = &[
     function(
         "webhook-deliver",
         30,
-        // One message an invocation: a slow endpoint delays no other message.
-        queue(&[queues::DELIVERIES, queues::DELIVERIES_FIFO], 1),
+        // In order one message an invocation: the groups of a batch would wait for the slowest endpoint.
+        EventSource::Queues(&[(queues::DELIVERIES, 10), (queues::DELIVERIES_FIFO, 1)]),
     ),
     function("http-api", 29, EventSource::HttpApi),
 ];
@@ -155,8 +161,4 @@ const fn function(
         timeout: Duration::from_secs(timeout_seconds),
         event_source,
     }
-}
-
-const fn queue(names: &'static [&'static str], batch_size: u32) -> EventSource {
-    EventSource::Queues { names, batch_size }
 }

@@ -45,12 +45,15 @@ impl Function {
         }
     }
 
-    /// Messages per invocation, as in production.
-    pub(crate) fn batch_size(&self) -> usize {
+    /// Messages of a queue per invocation, as in production.
+    pub(crate) fn batch_size(&self, queue: &str) -> usize {
         match spec(self.name).event_source {
-            EventSource::Queues { batch_size, .. } | EventSource::Streams { batch_size, .. } => {
-                batch_size as usize
+            EventSource::Queues(queues) => {
+                let own = |(name, _): &&(&str, u32)| name.strip_prefix("antumbra-") == Some(queue);
+                let found = queues.iter().find(own).or(queues.first());
+                found.map_or(1, |(_, batch_size)| *batch_size as usize)
             }
+            EventSource::Streams { batch_size, .. } => batch_size as usize,
             _ => 1,
         }
     }

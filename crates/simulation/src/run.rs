@@ -181,7 +181,7 @@ fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
     let feed = |queue, function: Arc<Function>, concurrency| {
         let feed = QueueFeed {
             queue,
-            batch: function.batch_size(),
+            batch: function.batch_size(queue),
             function,
             concurrency,
         };

@@ -340,6 +340,10 @@ fn capacity_is_estimated_with_the_constants_of_the_product() {
         let most = &source.properties["ScalingConfig"]["MaximumConcurrency"];
         assert_eq!(most.as_f64(), Some(product::DELIVERIES_AT_ONCE));
     }
+    let sources = &functions[antumbra_webhook_deliver::NAME].sources;
+    let batches = sources.iter().map(|of| &of.properties["BatchSize"]);
+    let largest = batches.filter_map(Value::as_f64).fold(0.0, f64::max);
+    assert_eq!(largest, product::DELIVERY_BATCH);
     let sweep = &functions[antumbra_liveness_sweep::NAME];
     assert_eq!(
         sweep.properties["MemorySize"].as_f64(),

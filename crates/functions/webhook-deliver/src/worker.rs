@@ -1,5 +1,6 @@
 //! Makes one delivery attempt per message.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use antumbra_lambda_kit::batch::BatchSummary;
@@ -12,7 +13,10 @@ use antumbra_service::quarantine::{Quarantine, QuarantinedMessage};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::events::sqs::{self, QueueMessage, SqsEventError};
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
 
+/// Attempts of an invocation at the same time; the largest batch.
+const AT_ONCE: usize = 10;
 /// Minimum time left to begin an attempt: the sender's timeout and the recording. An attempt that Lambda
 /// interrupts counts, but its result is not known.
 const ATTEMPT: Duration = Duration::from_secs(13);
@@ -45,8 +49,8 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         }
     }
 
-    /// Processes one SQS event, message by message; its batch size is 1. A larger batch of a FIFO queue
-    /// stops at the first message that is not done. Fails as a whole only if it is not an SQS event.
+    /// Processes one SQS event: its messages at the same time, those of a message group in order. A group stops at the
+    /// first message that is not done. Fails as a whole only if it is not an SQS event.
     pub async fn process_batch(
         &self,
         event: &[u8],
@@ -55,19 +59,39 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         let messages = sqs::read(event)?;
         let mut summary = BatchSummary::new(COUNTERS);
         summary.add("messages", messages.len());
-        let mut stopped = false;
-        for message in &messages {
-            let again = match stopped {
-                true => Some(SOON),
-                false => self.process(message, deadline, &mut summary).await,
+        // Collected before the stream: with a closure in it, the compiler cannot prove that the future is `Send`.
+        let groups: Vec<_> = groups(&messages)
+            .into_iter()
+            .map(|group| self.process_group(group, deadline))
+            .collect();
+        let mut groups = stream::iter(groups).buffer_unordered(AT_ONCE);
+        while let Some(group) = groups.next().await {
+            for (counter, count) in group.counters {
+                summary.add(counter, count);
+            }
+            summary.failed.extend(group.failed);
+        }
+        Ok(summary)
+    }
+
+    /// Processes the messages of a group, one after another.
+    async fn process_group(
+        &self,
+        messages: Vec<&QueueMessage>,
+        deadline: Timestamp,
+    ) -> BatchSummary {
+        let mut summary = BatchSummary::default();
+        for message in messages {
+            let again = match summary.failed.is_empty() {
+                true => self.process(message, deadline, &mut summary).await,
+                false => Some(SOON),
             };
             if let Some(delay) = again {
                 self.hide(message, delay).await;
                 summary.failed.push(message.id.clone());
-                stopped |= message.group.is_some();
             }
         }
-        Ok(summary)
+        summary
     }
 
     /// Processes one message. Returns the delay until the message is to be received again; `None` if it is
@@ -152,6 +176,24 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
             tracing::warn!(message_id, reason, "message visibility not changed");
         }
     }
+}
+
+/// The messages of each group, in order. One without a group is alone.
+fn groups(messages: &[QueueMessage]) -> Vec<Vec<&QueueMessage>> {
+    let mut groups: Vec<Vec<&QueueMessage>> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for message in messages {
+        let alone = groups.len();
+        let at = match &message.group {
+            Some(group) => *known.entry(group).or_insert(alone),
+            None => alone,
+        };
+        match groups.get_mut(at) {
+            Some(group) => group.push(message),
+            None => groups.push(vec![message]),
+        }
+    }
+    groups
 }
 
 #[async_trait]

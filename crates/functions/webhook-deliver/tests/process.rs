@@ -55,7 +55,7 @@ fn environment(table: &str, dynamodb: &str, sqs: SocketAddr) -> Environment {
         ("QUARANTINE_QUEUE_URL", format!("http://{sqs}/0/quarantine")),
         ("WEBHOOK_ALLOW", ALLOW.to_owned()),
         ("RETRY_CURVE", "logarithmic".to_owned()),
-        ("RETRY_FIRST_SECONDS", "7".to_owned()),
+        ("RETRY_FIRST_SECONDS", "4".to_owned()),
         ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.to_owned()),
         ("AWS_ENDPOINT_URL_SQS", format!("http://{sqs}")),
     ]
@@ -165,7 +165,7 @@ async fn a_failed_attempt_is_retried_as_configured_however_often_it_was_received
             )
         })
         .collect();
-    assert_eq!(timeouts[0], ("ChangeMessageVisibility", json!(7)));
+    assert_eq!(timeouts[0], ("ChangeMessageVisibility", json!(4)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,9 +38,9 @@ impl LocalServices {
                     let start = |arn: &String| self.main_stream(arn, function, checkpoints);
                     running.extend(main.map(start));
                 }
-                functions::EventSource::Queues { names, batch_size } => {
-                    for queue in names {
-                        let mut source = self.source(queue, batch_size);
+                functions::EventSource::Queues(queues) => {
+                    for (queue, batch_size) in queues {
+                        let mut source = self.source(queue, *batch_size);
                         if let Some(concurrency) = concurrency(function.name()) {
                             source.concurrency = concurrency;
                         }

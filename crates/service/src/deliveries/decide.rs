@@ -31,6 +31,8 @@ pub struct Policy {
     pub open_longest: Duration,
     /// Time reserved for the single probe of an expired circuit.
     pub probe: Duration,
+    /// Time without a response after which an attempt becomes the probe of its client's circuit.
+    pub slow_after: Duration,
     /// Longest `Retry-After` that is honoured.
     pub retry_after_longest: Duration,
     /// Time without a single success after which a failing client is disabled.
@@ -42,12 +44,13 @@ impl Default for Policy {
         Policy {
             max_attempts: 10,
             delays: Delays::default(),
-            longest_hidden: Duration::from_secs(60),
+            longest_hidden: Duration::from_secs(5),
             lease: Duration::from_secs(30),
             open_after: 5,
             open_first: Duration::from_secs(30),
             open_longest: Duration::from_secs(600),
             probe: Duration::from_secs(15),
+            slow_after: Duration::from_secs(2),
             retry_after_longest: Duration::from_secs(3600),
             disable_after: Duration::from_secs(3 * 24 * 3600),
         }
@@ -141,7 +144,8 @@ pub fn next_step<'a>(
         probing_since,
         ..
     } = client.circuit;
-    if failures < policy.open_after || (message.manual && begun == 0) {
+    let is_closed = failures < policy.open_after && probing_since.is_none();
+    if is_closed || (message.manual && begun == 0) {
         return NextStep::Send(client, secrets);
     }
     match open_until {
@@ -256,14 +260,16 @@ impl Policy {
 
 /// Returns the weight of a failure and the time for which it opens the circuit; `None` if the circuit stays closed.
 ///
-/// A timeout weighs enough to open the circuit at once: each further request would wait for the whole timeout.
+/// A timeout and a failed probe weigh enough to open the circuit at once: each further request would take as long.
 pub fn circuit_after_failure(
     outcome: &Result<HttpResponse, PostError>,
     failures_before: u32,
+    is_probe: bool,
     policy: &Policy,
 ) -> (u32, Option<Duration>) {
     let weight = match outcome {
         Err(PostError::Timeout(_)) => policy.open_after.saturating_sub(failures_before).max(1),
+        _ if is_probe => policy.open_after.saturating_sub(failures_before).max(1),
         _ => 1,
     };
     let failures = failures_before.saturating_add(weight);

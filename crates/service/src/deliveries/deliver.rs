@@ -1,9 +1,11 @@
 //! Carries out attempts to deliver.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use futures_util::future::{Either, join, select};
 
 use super::body::body;
 use super::decide::{
@@ -50,6 +52,17 @@ pub struct Processed {
     pub disposition: MessageDisposition,
     /// The client was disabled because it failed for too long, or its endpoint is gone.
     pub client_disabled: bool,
+}
+
+/// Part of an attempt in probing the circuit of its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Probing {
+    /// The circuit is closed, or the attempt ignores it.
+    No,
+    /// The attempt is the probe: its result closes or opens the circuit.
+    Own,
+    /// The attempt is slow, and another one is the probe.
+    Other,
 }
 
 /// A step that failed and can be retried.
@@ -176,11 +189,17 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 self.settle(step, Status::Dead).await
             }
             NextStep::Wait(until) => self.wait(step, until).await,
-            NextStep::Send(client, secrets) => self.send(step, client, secrets, disabled).await,
+            NextStep::Send(client, secrets) => {
+                self.send(step, client, secrets, Probing::No, disabled)
+                    .await
+            }
             NextStep::Probe(client, secrets, seen) => {
                 let until = now.after(self.policy.probe);
                 match self.store.claim_probe(&client.id, seen, now, until).await? {
-                    true => self.send(step, client, secrets, disabled).await,
+                    true => {
+                        self.send(step, client, secrets, Probing::Own, disabled)
+                            .await
+                    }
                     // Another delivery is the probe, or was it and the circuit is closed.
                     false => Ok(None),
                 }
@@ -246,6 +265,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         step: Step<'_>,
         client: &Client,
         secrets: &Secrets,
+        probing: Probing,
         disabled: &mut bool,
     ) -> Result<Option<MessageDisposition>, StepError> {
         let Step {
@@ -275,7 +295,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             secrets: &active,
             body: &body,
         };
-        let outcome = self.sender.post(post).await;
+        let (outcome, probing) = self.post(post, client, probing).await;
         let now = self.clock.now();
         let made = attempt(&outcome, message.round, number, at, now);
         let attempts: Vec<Attempt> = claim.interrupted.into_iter().chain([made]).collect();
@@ -320,7 +340,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         };
         let saved = self.save(transition).await?;
         self.queue_next(step, &saved).await;
-        self.update_circuit(decided, &outcome, client, now, disabled)
+        self.update_circuit(decided, &outcome, probing, client, now, disabled)
             .await?;
         Ok(match wait {
             Some(Wait::InQueue(until)) => {
@@ -331,25 +351,62 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         })
     }
 
+    /// Sends the request. An attempt that gets no response soon becomes the probe of the circuit: other deliveries to
+    /// the client wait for its result in their queue, and no invocation waits with them.
+    async fn post(
+        &self,
+        post: Post<'_>,
+        client: &Client,
+        probing: Probing,
+    ) -> (Result<HttpResponse, PostError>, Probing) {
+        let response = pin!(self.sender.post(post));
+        let is_open = client.circuit.failures >= self.policy.open_after;
+        if probing == Probing::Own || is_open {
+            return (response.await, probing);
+        }
+        let slow = pin!(async { self.clock.sleep(self.policy.slow_after).await });
+        let response = match select(response, slow).await {
+            Either::Left((outcome, _)) => return (outcome, probing),
+            Either::Right(((), response)) => response,
+        };
+        let (id, seen, now) = (&client.id, client.circuit.open_until, self.clock.now());
+        let until = now.after(self.policy.probe);
+        let claim = self.store.claim_probe(id, seen, now, until);
+        let (outcome, claimed) = join(response, claim).await;
+        let probing = match claimed {
+            Ok(false) => Probing::Other,
+            // After an error it may be claimed.
+            Ok(true) | Err(_) => Probing::Own,
+        };
+        (outcome, probing)
+    }
+
     async fn update_circuit(
         &self,
         decided: AttemptOutcome,
         outcome: &Result<HttpResponse, PostError>,
+        probing: Probing,
         client: &Client,
         now: Timestamp,
         disabled: &mut bool,
     ) -> Result<(), StoreError> {
+        let failures = client.circuit.failures;
+        let is_probe = probing == Probing::Own;
         if decided == AttemptOutcome::Delivered {
-            return match client.circuit.failures {
-                0 => Ok(()),
+            return match failures {
+                0 if !is_probe => Ok(()),
                 _ => self.store.record_success(&client.id).await,
             };
         }
-        let (weight, open) = circuit_after_failure(outcome, client.circuit.failures, &self.policy);
-        let until = open.map(|open| now.after(open));
-        self.store
-            .record_failure(&client.id, weight, until, now)
-            .await?;
+        // The attempts that were in flight with the probe count as one failure, or the first outage would open the
+        // circuit for the longest time.
+        if probing != Probing::Other {
+            let (weight, open) = circuit_after_failure(outcome, failures, is_probe, &self.policy);
+            let until = open.map(|open| now.after(open));
+            self.store
+                .record_failure(&client.id, weight, until, now)
+                .await?;
+        }
         let since = client.circuit.failing_since.unwrap_or(now);
         if since.after(self.policy.disable_after) <= now {
             let reason = format!("no delivery succeeded since {since}");

@@ -63,8 +63,8 @@ fn expected(source: EventSource) -> Vec<(&'static str, Value)> {
             settings["on failure"] = json!(HISTORY_STREAM.on_failure);
             vec![(kind, settings)]
         }
-        EventSource::Queues { names, batch_size } => {
-            let queues = names.iter().map(|name| queue(name, batch_size));
+        EventSource::Queues(queues) => {
+            let queues = queues.iter().map(|(name, size)| queue(name, *size));
             queues.collect()
         }
         EventSource::Schedule { period } => {
@@ -113,14 +113,14 @@ fn sorted(mut sources: Vec<(&str, Value)>) -> Vec<(&str, Value)> {
     sources
 }
 
-/// A batch of one record costs as much as one of a hundred. FIFO queues have no window, and a delivery is a batch.
+/// A batch of one record costs as much as one of a hundred. FIFO queues have no window, and deliveries do not wait for one.
 #[test]
 fn batches_are_collected_for_a_second() {
     for (name, function) in functions(&Stack::deploy(&[])) {
         for source in function.sources {
             let Some(arn) = source.arn() else { continue };
             let window = source.properties.get("MaximumBatchingWindowInSeconds");
-            let collects = !arn.ends_with(".fifo") && source.properties["BatchSize"] != 1;
+            let collects = !arn.ends_with(".fifo") && !arn.ends_with("-deliveries");
             assert_eq!(window, collects.then_some(&json!(1)), "{name} {arn}");
         }
     }

@@ -1,4 +1,4 @@
-//! A hundred thousand sensors, of which forty thousand vanish at once.
+//! A hundred thousand sensors, of which forty thousand vanish at once, and twenty thousand that return.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use antumbra_liveness_sweep::Sweeper;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::liveness::{Limits, SweepGroup};
 use antumbra_service::sensors::reading_time::milliseconds;
-use antumbra_service::sensors::{Connection, StateStore};
+use antumbra_service::sensors::{Connection, EventType, SensorEvent, StateStore};
 use antumbra_testkit::progress::MemoryProgress;
 use antumbra_testkit::sensors::MemorySensors;
 use antumbra_testkit::sensors::sample::{NOON_MS, at, registered, signal};
@@ -103,4 +103,65 @@ async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
         started.elapsed().as_secs_f64(),
     );
     assert!(per_period <= 3.0, "{per_period}");
+}
+
+/// All sensors are lost, and send again within a minute, while two sweeps run every second. Their signals come twice. The
+/// states cause the events of each sensor once, without a gap.
+#[tokio::test]
+async fn every_sensor_of_a_mass_return_is_restored_once() {
+    const RETURNING: usize = 20_000;
+    let sensors = MemorySensors::default().without_readings();
+    let events: Arc<Mutex<BTreeMap<String, Vec<(EventType, u64)>>>> = Arc::default();
+    let seen = Arc::clone(&events);
+    sensors.watch(move |old, new| {
+        let mut seen = seen.lock().unwrap();
+        for event in SensorEvent::between(old, new) {
+            let of = seen.entry(event.sensor.to_string()).or_default();
+            of.push((event.event_type(), event.sequence));
+        }
+    });
+    let names: Vec<String> = (0..RETURNING).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        registered(&sensors, name).await;
+        sensors.record(&signal(name, 1, 1, 1)).await.unwrap();
+    }
+    let sweep = async |second: i64| {
+        let clock = Arc::new(ManualClock::new(at(second)));
+        let progress = MemoryProgress::default();
+        let limits = Limits {
+            page_period: Duration::ZERO,
+            ..Limits::default()
+        };
+        let sweeper = Sweeper::new(sensors.clone(), progress, None, limits, clock);
+        let deadline = at(second).after(Duration::from_secs(50));
+        let (one, two) = join(
+            sweeper.sweep(SweepGroup::ALL, deadline),
+            sweeper.sweep(SweepGroup::ALL, deadline),
+        )
+        .await;
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert!(one.finished && two.finished);
+        one.lost + two.lost
+    };
+    assert_eq!(sweep(2 * 3600).await, RETURNING);
+    let before = sensors.figures();
+    for second in 0..60 {
+        let sent = 3 * 3600 + second;
+        for name in names.iter().skip(second as usize).step_by(60) {
+            for _ in 0..2 {
+                sensors.record(&signal(name, 1, sent, sent)).await.unwrap();
+            }
+        }
+        assert_eq!(sweep(sent).await, 0);
+    }
+    let events = events.lock().unwrap();
+    assert_eq!(events.len(), RETURNING);
+    let expected = [
+        (EventType::ConnectionLost, 1),
+        (EventType::ConnectionRestored, 2),
+    ];
+    assert!(events.values().all(|of| *of == expected));
+    // The return adds a sensor to the index, and the next sweep moves it to its deadline.
+    let index = sensors.figures().index_writes - before.index_writes;
+    assert_eq!(index, 3 * RETURNING as u64);
 }

@@ -66,6 +66,7 @@ fn sweeper(sensors: &MemorySensors, clock: &Arc<ManualClock>) -> Sweeper<Slow, M
     let limits = Limits {
         at_once: 4,
         page: 10,
+        page_period: Duration::ZERO,
     };
     let progress = MemoryProgress::default();
     Sweeper::new(slow, progress, None, limits, clock.clone())

@@ -31,6 +31,7 @@ async fn two_concurrent_sweeps_lose_each_sensor_once_with_one_write() {
         let limits = Limits {
             at_once: 8,
             page: 7,
+            page_period: Duration::ZERO,
         };
         let sweeper = Sweeper::new(sensors.clone(), progress, None, limits, clock);
         let deadline = at(seconds).after(Duration::from_secs(50));

@@ -316,17 +316,35 @@ fn others_wait_twice_as_long_as_a_probe_at_most() {
         (96, "wait 104"),
         (90, "wait 105"),
     ] {
-        if let Some((client, _)) = &mut context.client {
-            client.circuit = Circuit {
-                failures: 5,
-                open_until: Some(at(105)),
-                probing_since: Some(at(since)),
-                failing_since: None,
-            };
+        // Also if the probe is a slow attempt, before anything failed.
+        for failures in [0, 5] {
+            if let Some((client, _)) = &mut context.client {
+                client.circuit = Circuit {
+                    failures,
+                    open_until: Some(at(105)),
+                    probing_since: Some(at(since)),
+                    failing_since: None,
+                };
+            }
+            let message = message(&context, 0, false);
+            assert_eq!(decided(&context, &message), expected);
         }
-        let message = message(&context, 0, false);
-        assert_eq!(decided(&context, &message), expected);
     }
+}
+
+/// The process that made the slow attempt has ended.
+#[test]
+fn a_slow_attempt_without_a_result_is_followed_by_another_probe() {
+    let mut context = enabled(Mode::Latest);
+    if let Some((client, _)) = &mut context.client {
+        client.circuit = Circuit {
+            open_until: Some(at(100)),
+            probing_since: Some(at(85)),
+            ..Circuit::default()
+        };
+    }
+    assert_eq!(decided(&context, &message(&context, 0, false)), "probe");
+    assert_eq!(decided(&context, &message(&context, 1, true)), "send");
 }
 
 #[test]
@@ -385,17 +403,18 @@ fn outcomes_follow_the_response() {
 fn only_short_waits_stay_in_the_queue() {
     let policy = Policy::default();
     let wait = |seconds| policy.wait(Duration::from_secs(seconds), at(100));
-    assert_eq!(wait(60), Wait::InQueue(at(160)));
-    assert_eq!(wait(61), Wait::Due(at(161)));
+    assert_eq!(wait(5), Wait::InQueue(at(105)));
+    assert_eq!(wait(6), Wait::Due(at(106)));
 }
 
 #[test]
 fn a_circuit_opens_after_failures_or_one_timeout_and_longer_each_time() {
     let policy = Policy::default();
-    let seconds = |outcome: &Result<HttpResponse, PostError>, before| {
-        let (weight, open) = circuit_after_failure(outcome, before, &policy);
+    let seconds_of = |outcome: &Result<HttpResponse, PostError>, before, is_probe| {
+        let (weight, open) = circuit_after_failure(outcome, before, is_probe, &policy);
         (weight, open.map(|open| open.as_secs()))
     };
+    let seconds = |outcome: &_, before| seconds_of(outcome, before, false);
     let failed = response(500, None);
     assert_eq!(seconds(&failed, 0), (1, None));
     assert_eq!(seconds(&failed, 3), (1, None));
@@ -407,4 +426,7 @@ fn a_circuit_opens_after_failures_or_one_timeout_and_longer_each_time() {
     let timeout = Err(PostError::Timeout(Duration::from_secs(10)));
     assert_eq!(seconds(&timeout, 0), (5, Some(30)));
     assert_eq!(seconds(&timeout, 5), (1, Some(60)));
+    // A probe that fails, also one that was a slow attempt before.
+    assert_eq!(seconds_of(&failed, 0, true), (5, Some(30)));
+    assert_eq!(seconds_of(&failed, 5, true), (1, Some(60)));
 }
