@@ -1,8 +1,9 @@
 //! Webhook deliver: sends deliveries from the deliveries queues to clients' endpoints.
 //!
 //! [`Worker`] makes one delivery attempt per message of an SQS event, all at the same time
-//! ([`antumbra_service::deliveries`]). A message whose delivery is settled, or waits in the due index, succeeds. One whose next attempt follows soon
-//! is hidden in the queue and reported as a batch item failure. One that names no known delivery is quarantined.
+//! ([`antumbra_service::deliveries`]). A message whose delivery is settled, or waits in the due index, succeeds. One
+//! whose next attempt follows soon is hidden in the queue and reported as a batch item failure. One that names no known
+//! delivery is quarantined.
 
 mod config;
 mod worker;
