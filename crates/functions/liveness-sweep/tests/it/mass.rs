@@ -105,13 +105,16 @@ async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
     assert!(per_period <= 3.0, "{per_period}");
 }
 
+/// Events of each sensor, with their sequence numbers.
+type Events = BTreeMap<String, Vec<(EventType, u64)>>;
+
 /// All sensors are lost, and send again within a minute, while two sweeps run every second. Their signals come twice. The
 /// states cause the events of each sensor once, without a gap.
 #[tokio::test]
 async fn every_sensor_of_a_mass_return_is_restored_once() {
     const RETURNING: usize = 20_000;
     let sensors = MemorySensors::default().without_readings();
-    let events: Arc<Mutex<BTreeMap<String, Vec<(EventType, u64)>>>> = Arc::default();
+    let events: Arc<Mutex<Events>> = Arc::default();
     let seen = Arc::clone(&events);
     sensors.watch(move |old, new| {
         let mut seen = seen.lock().unwrap();
