@@ -40,8 +40,9 @@ const TEST: &str = "/deliveries/test";
 const CLIENTS: usize = 25;
 /// Deliveries of a page.
 const PAGE: usize = 50;
-/// Attempts in the bars of a client.
+/// Attempts in the bars of a client, and the deliveries that are read for them: the newest may have none yet.
 const BARS: usize = 20;
+const BARS_DELIVERIES: usize = 100;
 /// Clients whose attempts are read at once.
 const AT_ONCE: usize = 8;
 /// Deliveries that a dry run counts at most.
@@ -200,17 +201,14 @@ async fn model(view: &View, mut asked: Asked) -> Result<Model, String> {
 
 async fn read_attempts(view: &View, client: Client) -> ClientRow {
     let query = HistoryQuery {
-        limit: BARS,
+        limit: BARS_DELIVERIES,
         ..HistoryQuery::of(Subject::Client(client.id.clone()))
     };
     let found = view.console.services.deliveries.list(&query, None).await;
     let rows = found.map(|page| page.rows).unwrap_or_default();
     let mut attempts: Vec<Attempt> = rows.into_iter().flat_map(|row| row.attempts).collect();
     attempts.sort_by_key(|attempt| attempt.at);
-    let success = attempts
-        .iter()
-        .rev()
-        .find(|attempt| attempt.error.is_none());
+    let success = attempts.iter().rev().find(|attempt| succeeded(attempt));
     let last_success = success.map(|attempt| attempt.at);
     let first = attempts.len().saturating_sub(BARS);
     ClientRow {
@@ -580,6 +578,11 @@ fn client_action(view: &View, asked: &Asked, client: &Client) -> Markup {
     }
 }
 
+/// Returns whether the endpoint accepted a delivery.
+fn succeeded(attempt: &Attempt) -> bool {
+    attempt.error.is_none() && matches!(attempt.status, Some(200..300))
+}
+
 /// The last attempts of a client, oldest first: half-height bars for successes, full ones for failures.
 fn bars(attempts: &[Attempt]) -> Markup {
     if attempts.is_empty() {
@@ -587,7 +590,7 @@ fn bars(attempts: &[Attempt]) -> Markup {
     }
     let failed = attempts
         .iter()
-        .filter(|attempt| attempt.error.is_some())
+        .filter(|attempt| !succeeded(attempt))
         .count();
     let label = format!(
         "Last {} attempts, oldest first: {} succeeded, {failed} failed",
@@ -597,7 +600,7 @@ fn bars(attempts: &[Attempt]) -> Markup {
     html! {
         svg.ticks viewBox="0 0 100 14" role="img" aria-label=(label) {
             @for (at, attempt) in attempts.iter().enumerate() {
-                @if attempt.error.is_some() { rect.n x=(5 * at) y="0" width="3" height="14" {} }
+                @if !succeeded(attempt) { rect.n x=(5 * at) y="0" width="3" height="14" {} }
                 @else { rect.y x=(5 * at) y="7" width="3" height="7" {} }
             }
         }
@@ -723,7 +726,7 @@ fn deliveries(view: &View, model: &Model) -> Markup {
                 }))
             } @else {
                 table.fixed {
-                    colgroup { col class="w8"; col; col class="w6 p1"; col class="w8"; col class="w11 p1"; }
+                    colgroup { col class="w6"; col; col class="w6 p1"; col class="w6"; col class="w8 p1"; }
                     thead { tr { th { "Occurred" } th { "Event" } th class="p1" { "Sensor" } th { "Status" } th class="p1" { "Last attempt" } } }
                     tbody {
                         @for record in &page.rows {
@@ -833,14 +836,18 @@ fn inspector(
 }
 
 fn attempt_result(attempt: &Attempt) -> Markup {
-    match (attempt.status, &attempt.error) {
-        (Some(status), None) => html! { td.ok { (status) } },
-        (Some(status), Some(error)) => {
-            let status = status.to_string();
-            html! { td.bad { @if !error.contains(&status) { (status) ", " } bdi { (cut(error)) } } }
+    let class = match succeeded(attempt) {
+        true => "ok",
+        false => "bad",
+    };
+    let status = attempt.status.map(|status| status.to_string());
+    let status = status.unwrap_or_default();
+    let error = attempt.error.as_deref().unwrap_or_default();
+    html! {
+        td class=(class) {
+            @if error.is_empty() || !error.contains(&status) { (status) @if !error.is_empty() { ", " } }
+            @if !error.is_empty() { bdi { (cut(error)) } }
         }
-        (None, Some(error)) => html! { td.bad { bdi { (cut(error)) } } },
-        (None, None) => html! { td.ok { "succeeded" } },
     }
 }
 
@@ -890,5 +897,36 @@ fn dry_run(view: &View, asked: &Asked, plan: &Result<Plan, String>) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_is_no_success_is_a_failure() {
+        let attempt = |status: Option<u16>, error: Option<&str>| Attempt {
+            at: Timestamp::from_nanoseconds(0),
+            round: 0,
+            number: 1,
+            status,
+            latency_ms: 7,
+            error: error.map(str::to_owned),
+        };
+        let attempts = [
+            attempt(Some(204), None),
+            attempt(Some(503), None),
+            attempt(None, Some("connection refused")),
+        ];
+        let html = bars(&attempts).into_string();
+        assert!(html.contains("1 succeeded, 2 failed"), "{html}");
+        let result = |attempt: &Attempt| attempt_result(attempt).into_string();
+        assert_eq!(result(&attempts[0]), "<td class=\"ok\">204</td>");
+        assert_eq!(result(&attempts[1]), "<td class=\"bad\">503</td>");
+        assert_eq!(
+            result(&attempts[2]),
+            "<td class=\"bad\"><bdi>connection refused</bdi></td>"
+        );
     }
 }

@@ -6,6 +6,7 @@
 mod code;
 mod subject;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use subject::Subject;
 
 const PATH: &str = "/registrations";
 const TRY: &str = "/registrations/try";
+/// Registrations that are listed, in the table and in each part of the result.
+const ROWS: usize = 200;
 /// Recorded changes to choose from.
 const CHANGES: usize = 25;
 /// Time over which a draft is tried.
@@ -148,6 +151,7 @@ impl Asked {
 struct File {
     file: String,
     text: String,
+    summary: Summary,
 }
 
 /// Everything that the page shows.
@@ -197,11 +201,12 @@ async fn respond(view: &View, asked: Asked) -> Response {
             let mut files: Vec<File> = files
                 .iter()
                 .map(|(file, text)| File {
+                    summary: summary(file, text),
                     file: file.clone(),
                     text: text.clone(),
                 })
                 .collect();
-            files.sort_by_cached_key(|file| summary(file).name);
+            files.sort_by(|a, b| a.summary.name.cmp(&b.summary.name));
             render(view, &model(view, &asked, files).await)
         }
         Err(error) => html! {
@@ -245,16 +250,17 @@ async fn model<'a>(view: &View, asked: &'a Asked, files: Vec<File>) -> Model<'a>
     let shadows = &view.console.services.shadows;
     if let (Ok(registrations), Some(subject)) = (&model.loaded, &model.subject) {
         let shadow_model = shadows.model();
+        let target = |own: &Summary| format!("{} {}", own.target, own.sends_to);
+        let summaries = model.files.iter().map(|file| &file.summary);
+        let targets: HashMap<&str, String> = summaries
+            .map(|own| (own.name.as_str(), target(own)))
+            .collect();
         let result = subject.with(shadow_model, |change| {
             let verdicts = explain(registrations, change).into_iter();
             let verdicts = verdicts.map(|one| {
                 let name = registrations[one.id].name.to_string();
-                let mut summaries = model.files.iter().map(summary);
-                let own = summaries.find(|own| own.name == name);
                 Verdict {
-                    target: own.map_or(String::new(), |own| {
-                        format!("{} {}", own.target, own.sends_to)
-                    }),
+                    target: targets.get(name.as_str()).cloned().unwrap_or_default(),
                     name,
                     unmet: one.unmet,
                 }
@@ -410,7 +416,7 @@ fn replaced(of: &Json<'_>, name: &str, value: &str) -> Option<String> {
 fn selected<'m>(model: &'m Model<'_>) -> Option<&'m File> {
     let name = model.asked.name.as_deref()?;
     let mut files = model.files.iter();
-    files.find(|file| summary(file).name == name)
+    files.find(|file| file.summary.name == name)
 }
 
 /// Tries the selected registration with another pattern.
@@ -485,8 +491,8 @@ struct Summary {
     pattern: Option<String>,
 }
 
-fn summary(file: &File) -> Summary {
-    let parsed: Option<&RawValue> = serde_json::from_str(&file.text).ok();
+fn summary(file: &str, registration: &str) -> Summary {
+    let parsed: Option<&RawValue> = serde_json::from_str(registration).ok();
     let json = parsed.map_or(Json::Scalar(""), Json::of);
     let text =
         |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
@@ -529,7 +535,7 @@ fn summary(file: &File) -> Summary {
         _ => address.next().unwrap_or_default(),
     };
     Summary {
-        name: text(json.member("name")).unwrap_or_else(|| file.file.clone()),
+        name: text(json.member("name")).unwrap_or_else(|| file.to_owned()),
         description: text(json.member("description")),
         key: text(on.member("key")),
         conditions: match conditions.is_empty() {
@@ -578,7 +584,12 @@ fn render(view: &View, model: &Model<'_>) -> Markup {
                         p { "A registration is a file that says which changes are sent where. Put one into the directory "
                             code { "registrations" } "; " code { "antumbra registrations schema" } " prints its schema." }
                     }))
-                } @else { (table(view, model)) }
+                } @else {
+                    (table(view, model))
+                    @if model.files.len() > ROWS {
+                        footer { span { "The first " (ROWS) " by name." } }
+                    }
+                }
             }
             (bench(view, model))
             (cmd(&command(view, "registrations explain change.json")))
@@ -588,6 +599,10 @@ fn render(view: &View, model: &Model<'_>) -> Markup {
 
 fn table(view: &View, model: &Model<'_>) -> Markup {
     let asked = model.asked;
+    let is_selected = |file: &File| asked.name.as_deref() == Some(file.summary.name.as_str());
+    let shown = model.files.iter().enumerate();
+    let shown = shown.filter(|(at, file)| *at < ROWS || is_selected(file));
+    let shown = shown.map(|(_, file)| file);
     let link = |name: &str| {
         let mut parameters = vec![("name", name)];
         if !asked.is_long() {
@@ -603,9 +618,9 @@ fn table(view: &View, model: &Model<'_>) -> Markup {
                 th class="p1" { "Sends to" } th { "State" }
             } }
             tbody {
-                @for file in &model.files {
-                    @let one = summary(file);
-                    tr aria-current=[(asked.name.as_deref() == Some(one.name.as_str())).then_some("true")] {
+                @for file in shown {
+                    @let one = &file.summary;
+                    tr aria-current=[is_selected(file).then_some("true")] {
                         td { a href=(link(&one.name)) title=[one.description.as_deref()] { bdi { (cut(&one.name)) } } }
                         td class="p1 mono soft" title=[one.key.as_deref()] {
                             @match &one.key { Some(key) => bdi { (cut(key)) } None => { "every shadow" } }
@@ -779,7 +794,7 @@ fn result_column(view: &View, model: &Model<'_>) -> Markup {
         div.bench-col {
             div.body.line { h3 { "Result" } span.when role="status" { (matches) " of " (result.verdicts.len()) " match" } }
             nav aria-label="Result for each registration" {
-                @for one in shown {
+                @for one in shown.iter().take(ROWS) {
                     @if asked.is_long() { div.pick { (entry(one)) } }
                     @else {
                         @let mut parameters = vec![("name", one.name.as_str())];
@@ -790,7 +805,7 @@ fn result_column(view: &View, model: &Model<'_>) -> Markup {
                 @if !folded.is_empty() {
                     details.pick {
                         summary.mute { (folded.len()) " more: on.key does not match" }
-                        @for one in folded { bdi.sub { (cut(&one.name)) } }
+                        @for one in folded.iter().take(ROWS) { bdi.sub { (cut(&one.name)) } }
                     }
                 }
             }
@@ -814,7 +829,7 @@ fn selected_column(view: &View, model: &Model<'_>) -> Markup {
         .result
         .as_ref()
         .and_then(|result| result.trace.as_ref());
-    let one = summary(file);
+    let one = &file.summary;
     let current = one
         .pattern
         .as_deref()
