@@ -19,6 +19,10 @@ pub struct Counts {
     pub documents: Batched,
     /// Comparison of reported and desired values that do not differ.
     pub delta: Batched,
+    /// A change in the history and in the change feed.
+    pub recorded_change: Batched,
+    /// A change that is read from the change feed, in a page of 100.
+    pub followed_change: Bill,
     pub inbox_message: Batched,
     pub inbox_read_over_mqtt: Bill,
     pub signal: Batched,

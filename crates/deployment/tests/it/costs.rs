@@ -37,6 +37,8 @@ async fn count() -> Counts {
     let report_over_http = scene.report_over_http().await;
     let acknowledging_report_over_http = scene.acknowledging_report().await;
     let [notification_to_queue, documents, delta] = scene.notifications().await;
+    let recorded_change = scene.recorded_change().await;
+    let followed_change = scene.followed_change().await;
     let inbox_message = scene.inbox_message().await;
     let inbox_read_over_mqtt = scene.inbox_get().await;
     let signal = scene.sensor_message().await;
@@ -51,6 +53,8 @@ async fn count() -> Counts {
         notification_to_queue,
         documents,
         delta,
+        recorded_change,
+        followed_change,
         inbox_message,
         inbox_read_over_mqtt,
         signal,
@@ -157,6 +161,16 @@ fn rows(counts: &Counts) -> Vec<Row> {
     row(
         "a comparison of reported and desired for `delta`",
         counts.delta.at(stream),
+        None,
+    );
+    row(
+        "a change in the history and the change feed",
+        counts.recorded_change.at(stream),
+        None,
+    );
+    row(
+        "a change read from the feed, in pages of 100",
+        counts.followed_change,
         None,
     );
     row(

@@ -226,6 +226,50 @@ impl Scene {
         [counted[0], counted[1], counted[2]]
     }
 
+    /// Batches of second reports, each of another shadow, recorded in the history and in the change feed.
+    pub(super) async fn recorded_change(&self) -> Batched {
+        for second in 1..=2 {
+            for number in 0..STREAM_BATCH {
+                let path = format!("/v1/shadows/recorded-{number}/reported");
+                self.call_api("PATCH", &path, &Scene::document(second))
+                    .await;
+            }
+        }
+        let name = antumbra_history_writer::NAME;
+        let last = format!("DS#recorded-{}\"", STREAM_BATCH - 1);
+        let event = eventually(&last, async || {
+            let all = self.events.lock().unwrap();
+            let events = all.get(name).into_iter().flatten();
+            let records = events.flat_map(|event| event["Records"].as_array().unwrap().clone());
+            let records: Vec<Value> = records
+                .filter(|record| record["eventName"] == "MODIFY")
+                .filter(|record| record["dynamodb"].to_string().contains("DS#recorded-"))
+                .collect();
+            let complete = records.len() == STREAM_BATCH as usize;
+            complete.then(|| json!({ "Records": records }))
+        })
+        .await;
+        let records = event["Records"].as_array().unwrap();
+        let half = json!({"Records": records[..records.len() / 2]});
+        // The first invocation reads the settings of the feed.
+        self.invoke(name, &event).await;
+        let once = self.invoke(name, &half).await.and(Unit::Lambda, 1.0);
+        let twice = self.invoke(name, &event).await.and(Unit::Lambda, 1.0);
+        Batched::of(STREAM_BATCH / 2, once, twice)
+    }
+
+    pub(super) async fn followed_change(&self) -> Bill {
+        let path = "/v1/changes?cursor=oldest&limit=100";
+        // The first request reads the settings of the feed, and finds the start.
+        let (_, first) = self.home.call_api("GET", path, &[], &Value::Null).await;
+        assert_eq!(first["changes"].as_array().unwrap().len(), 100);
+        let next = format!(
+            "/v1/changes?limit=100&cursor={}",
+            first["cursor"].as_str().unwrap()
+        );
+        self.call_api("GET", &next, &Value::Null).await.times(0.01)
+    }
+
     /// A batch of messages from a queue.
     fn batch(&self, queue: &str, bodies: impl Iterator<Item = Value>) -> Value {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

@@ -15,6 +15,7 @@ use antumbra_service::store::StoreError;
 use antumbra_shadow::{Patch, Timestamp};
 use antumbra_wire::history::{FeedKey, HistoryKey, SegmentEntry, matches};
 use futures_util::future;
+use futures_util::stream::{self, StreamExt as _};
 use tokio::sync::OnceCell;
 
 use super::{FeedSettings, LAST, RESERVATION, Segment, milliseconds, place};
@@ -27,6 +28,8 @@ use crate::value::{optional_number, seconds, text};
 const SEGMENTS: usize = 16;
 /// Changes that are loaded at a time: the keys of one call.
 const LOADED: usize = 100;
+/// Changes whose values are read at the same time.
+const READS_AT_ONCE: usize = 16;
 /// Pause between two looks at the feed.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -127,20 +130,23 @@ impl Feed {
                 some.push(step);
             }
             let mut found = self.load(wanted).await?;
-            for step in some {
+            let read = some.into_iter().map(|step| {
+                // An entry that is missing was purged, or is in this page already.
+                let stored = found.remove(&entry_place(&step.entry.key));
+                let stored = stored.filter(|stored| !item::has_expired(stored, now));
+                self.step(step, stored, filter, now)
+            });
+            // Some need the entry before them.
+            let mut read = stream::iter(read.collect::<Vec<_>>()).buffered(READS_AT_ONCE);
+            while let Some(step) = read.next().await {
+                let (partition, position, change) = step?;
                 if bytes >= PAGE_BYTES {
                     has_more = true;
                     break;
                 }
-                // An entry that is missing was purged, or is in this page already.
-                if let Some(stored) = found.remove(&entry_place(&step.entry.key))
-                    && !item::has_expired(&stored, now)
-                    && let Some(change) = self.change(step.entry, stored, filter, now).await?
-                {
-                    bytes += size(&change.change);
-                    changes.push(change);
-                }
-                cursor.positions[step.partition] = step.position;
+                bytes += change.as_ref().map_or(0, |change| size(&change.change));
+                changes.extend(change);
+                cursor.positions[partition] = position;
             }
         }
         Ok(FeedPage {
@@ -334,6 +340,21 @@ impl Feed {
             missing.retain(|key| !found.contains_key(key));
         }
         Ok(found)
+    }
+
+    /// The position behind a step, and its change if it has one that the filter lets pass.
+    async fn step(
+        &self,
+        step: Step,
+        stored: Option<Item>,
+        filter: &FeedFilter,
+        now: Timestamp,
+    ) -> Result<(usize, FeedPosition, Option<FeedChange>), StoreError> {
+        let change = match stored {
+            Some(stored) => self.change(step.entry, stored, filter, now).await?,
+            None => None,
+        };
+        Ok((step.partition, step.position, change))
     }
 
     /// The change of an entry, if the filter lets it pass.

@@ -1,5 +1,6 @@
 //! Shadows on a table, their stream, the history writer, and a reader.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use antumbra_service::clock::{Clock as _, ManualClock};
 use antumbra_service::shadows::{Layout, Shadows};
 use antumbra_shadow::{Model, Timestamp};
 use antumbra_testkit::dynamodb::TestTable;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_dynamodbstreams::config::{BehaviorVersion, Credentials, Region};
 
 pub(crate) const DAYS: u32 = 30;
@@ -126,6 +128,15 @@ impl Rig {
             self.read = Some(number.to_owned());
         }
         records
+    }
+
+    /// The items of the history table, without those of the change feed.
+    pub(crate) async fn entries(&self) -> Vec<HashMap<String, AttributeValue>> {
+        let scan = self.table.client.scan().table_name(&self.history_table);
+        let items = scan.send().await.unwrap().items.unwrap_or_default();
+        let is_entry =
+            |item: &HashMap<_, AttributeValue>| item["PK"].as_s().unwrap().starts_with("DS#");
+        items.into_iter().filter(is_entry).collect()
     }
 
     /// Invokes the writer with these records.

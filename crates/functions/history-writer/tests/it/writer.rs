@@ -219,15 +219,7 @@ async fn after_a_failed_entry_no_later_one_of_the_item_is_written() {
     assert_eq!((summary.written, summary.failed), (2, 4), "{summary:?}");
     let third = antumbra_dynamodb::streams::sequence_number(&records[2]);
     assert_eq!(summary.resume_at.as_deref(), Some(third));
-    let items = rig
-        .table
-        .client
-        .scan()
-        .table_name(&rig.history_table)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(items.count, 2);
+    assert_eq!(rig.entries().await.len(), 2);
 }
 
 #[tokio::test]
@@ -248,16 +240,8 @@ async fn writing_again_changes_nothing() {
     rig.shadows.delete(delete).await.unwrap();
     let records = rig.records().await;
     let items = async |rig: &Rig| {
-        let scan = rig
-            .table
-            .client
-            .scan()
-            .table_name(&rig.history_table)
-            .send()
-            .await;
-        let mut items: Vec<String> = scan
-            .unwrap()
-            .items()
+        let entries = rig.entries().await;
+        let mut items: Vec<String> = entries
             .iter()
             .map(|item| {
                 let mut attributes: Vec<String> =
