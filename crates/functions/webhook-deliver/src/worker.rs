@@ -203,3 +203,44 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Handler for Worker<L, S,
         summary.await.map_err(HandlerError::event)?.response()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use antumbra_wire::events::sqs::Origin;
+
+    use super::*;
+
+    fn message(id: &str, group: Option<&str>) -> QueueMessage {
+        QueueMessage {
+            id: id.to_owned(),
+            receipt: String::new(),
+            body: String::new(),
+            sent: Timestamp::default(),
+            receives: 1,
+            group: group.map(str::to_owned),
+            sequence: None,
+            queue_arn: String::new(),
+            origin: Origin {
+                id: id.to_owned(),
+                sent_milliseconds: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn messages_of_a_group_stay_in_order_and_others_are_alone() {
+        let messages = [
+            message("1", Some("a")),
+            message("2", None),
+            message("3", Some("b")),
+            message("4", Some("a")),
+            message("5", None),
+        ];
+        let groups = groups(&messages);
+        let ids = groups
+            .iter()
+            .map(|group| -> Vec<&str> { group.iter().map(|message| &message.id[..]).collect() });
+        let ids: Vec<_> = ids.collect();
+        assert_eq!(ids, [vec!["1", "4"], vec!["2"], vec!["3"], vec!["5"]]);
+    }
+}
