@@ -17,6 +17,7 @@ use axum::Router;
 use axum::extract::Form;
 use axum::response::Response;
 use axum::routing::{get, post};
+use futures_util::future;
 use futures_util::stream::{self, StreamExt as _};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -175,19 +176,26 @@ async fn model(view: &View, mut asked: Asked) -> Result<Model, String> {
         let chosen = bad.or(clients.first());
         asked.client = chosen.map_or(String::new(), |row| row.client.id.to_string());
     }
-    let list = list(view, &asked).await;
-    let selected = match asked.delivery.as_str() {
-        "" => None,
-        id => Some(selected(view, id).await),
+    let selected = async {
+        match asked.delivery.as_str() {
+            "" => None,
+            id => Some(selected(view, id).await),
+        }
     };
-    let plan = match asked.since.as_str() {
-        "" => None,
-        since => Some(plan(view, &asked.client, since).await),
+    let plan = async {
+        match asked.since.as_str() {
+            "" => None,
+            since => Some(plan(view, &asked.client, since).await),
+        }
     };
-    let held = match asked.enable.as_str() {
-        "" => None,
-        _ => Some(count_held(view, &asked.client).await),
+    let held = async {
+        match asked.enable.as_str() {
+            "" => None,
+            _ => Some(count_held(view, &asked.client).await),
+        }
     };
+    let (list, selected, plan, held) =
+        future::join4(list(view, &asked), selected, plan, held).await;
     Ok(Model {
         asked,
         clients,

@@ -19,6 +19,7 @@ use antumbra_shadow::Timestamp;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use futures_util::future;
 use maud::{Markup, html};
 
 use super::deliveries::event;
@@ -92,17 +93,19 @@ fn place(view: &View) -> Result<Option<LocationPrefix>, String> {
 }
 
 async fn model(view: &View) -> Model {
-    let (place, sensors) = match place(view) {
-        Ok(place) => {
-            let sensors = list(view, place.clone()).await;
-            (place, sensors)
+    let listed = async {
+        match place(view) {
+            Ok(place) => (place.clone(), list(view, place).await),
+            Err(fault) => (None, Err(fault)),
         }
-        Err(fault) => (None, Err(fault)),
     };
-    let selected = match view.get("id") {
-        None => None,
-        Some(id) => Some(selected(view, id).await),
+    let selected = async {
+        match view.get("id") {
+            None => None,
+            Some(id) => Some(selected(view, id).await),
+        }
     };
+    let ((place, sensors), selected) = future::join(listed, selected).await;
     Model {
         place,
         sensors,
@@ -138,41 +141,47 @@ async fn list(view: &View, place: Option<LocationPrefix>) -> Result<Listed, Stri
 async fn selected(view: &View, id: &str) -> Result<Selected, String> {
     let services = &view.console.services;
     let id = SensorId::new(id).map_err(|fault| fault.to_string())?;
+    let query = HistoryQuery {
+        limit: DELIVERIES,
+        ..HistoryQuery::of(Subject::Sensor(id.clone()))
+    };
+    let (state, readings, links, deliveries) = future::join4(
+        services.sensors.state(&id),
+        readings_of_day(view, &id),
+        services.clients.links_of_sensor(&id, LINKS, None),
+        services.deliveries.list(&query, None),
+    )
+    .await;
+    let (sensor, readings, has_more_readings) = readings?;
+    Ok(Selected {
+        sensor,
+        state: state.map_err(|error| error.to_string())?,
+        readings,
+        has_more_readings,
+        links: links.map_err(|error| error.to_string())?.rows,
+        deliveries: deliveries.map_err(|error| error.to_string())?.rows,
+    })
+}
+
+/// The sensor, its readings of the last 24 hours, and whether there are more.
+async fn readings_of_day(
+    view: &View,
+    id: &SensorId,
+) -> Result<(RegisteredSensor, Vec<Reading>, bool), String> {
     let from = Timestamp::from_nanoseconds(view.now.nanoseconds() - DAY.as_nanos() as i128);
-    let state = services
-        .sensors
-        .state(&id)
-        .await
-        .map_err(|error| error.to_string())?;
+    // Clocks of sensors may be ahead.
+    let to = view.now.after(Duration::from_secs(60));
+    let sensors = &view.console.services.sensors;
     let (mut readings, mut cursor) = (Vec::new(), None);
-    let sensor = loop {
-        // Clocks of sensors may be ahead.
-        let to = view.now.after(Duration::from_secs(60));
-        let page = services
-            .sensors
-            .between(&id, from, to, 1000, cursor.as_ref())
-            .await;
+    loop {
+        let page = sensors.between(id, from, to, 1000, cursor.as_ref()).await;
         let (sensor, page) = page.map_err(|error| error.to_string())?;
         readings.extend(page.rows);
         cursor = page.next;
         if cursor.is_none() || readings.len() >= READINGS {
-            break sensor;
+            return Ok((sensor, readings, cursor.is_some()));
         }
-    };
-    let links = services.clients.links_of_sensor(&id, LINKS, None).await;
-    let query = HistoryQuery {
-        limit: DELIVERIES,
-        ..HistoryQuery::of(Subject::Sensor(id))
-    };
-    let deliveries = services.deliveries.list(&query, None).await;
-    Ok(Selected {
-        sensor,
-        state,
-        has_more_readings: cursor.is_some(),
-        readings,
-        links: links.map_err(|error| error.to_string())?.rows,
-        deliveries: deliveries.map_err(|error| error.to_string())?.rows,
-    })
+    }
 }
 
 /// A link within the page: to a place, or to a sensor in the place that is shown.
@@ -442,13 +451,19 @@ fn table(view: &View, listed: &Listed, sensors: &[&SensorWithState]) -> Markup {
         ("Never seen", of(Connection::Never)),
         ("Online", of(Connection::Online)),
     ];
+    // Beside a sensor there is less room.
+    let is_narrow = view.get("id").is_some();
     let mut left = ROWS;
     html! {
         section.panel {
             table.fixed {
-                colgroup { col; col class="w6 p1"; col class="w4 p1"; col class="w6"; col class="w6"; col class="w11 p1"; }
+                colgroup {
+                    col;
+                    @if !is_narrow { col class="w6 p1"; col class="w4 p1"; }
+                    col class="w6"; col class="w6"; col class="w11 p1";
+                }
                 thead { tr {
-                    th { "Sensor" } th class="p1" { "Place" } th class="p1" { "Type" } th { "State" } th { "Last seen" }
+                    th { "Sensor" } @if !is_narrow { th class="p1" { "Place" } th class="p1" { "Type" } } th { "State" } th { "Last seen" }
                     th class="p1" { "Silence" }
                 } }
                 @for (title, rows) in &groups {
@@ -486,8 +501,10 @@ fn row(view: &View, sensor: &SensorWithState) -> Markup {
     html! {
         tr aria-current=[(view.get("id") == Some(id)).then_some("true")] {
             td { a.mono href=(here(view, &[("id", id)])) { bdi { (cut(id)) } } span.sub.only-narrow { bdi { (cut(&place)) } } }
-            td class="p1 soft" title=(cut(&place)) { bdi { (cut(&place)) } }
-            td class="p1 soft" { bdi { (cut(sensor.sensor.sensor_type.as_str())) } }
+            @if view.get("id").is_none() {
+                td class="p1 soft" title=(cut(&place)) { bdi { (cut(&place)) } }
+                td class="p1 soft" { bdi { (cut(sensor.sensor.sensor_type.as_str())) } }
+            }
             @match state.and_then(|state| state.value.as_ref()) {
                 Some(value) => td class={ "val" @if is_lost { " mute" } } { bdi { (cut_at(&value.to_string(), 40)) } },
                 None => td.mute { "none" },
