@@ -17,6 +17,7 @@
 #![allow(dead_code)]
 
 mod assets;
+mod chart;
 mod components;
 mod compress;
 mod json;
@@ -25,6 +26,7 @@ mod pages;
 pub mod security;
 mod state;
 mod time;
+mod tree;
 mod view;
 
 pub use pages::console;

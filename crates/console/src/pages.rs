@@ -4,8 +4,8 @@
 //! [`console`], and an entry of the navigation in `view.rs`.
 
 mod deliveries;
-mod device;
-mod fleet;
+pub(crate) mod device;
+pub(crate) mod fleet;
 mod inbox;
 mod login;
 mod queues;

@@ -145,6 +145,25 @@ impl LeafTimes {
         &self.0
     }
 
+    /// The time of each leaf, in document order.
+    ///
+    /// ```
+    /// use antumbra_shadow::{Document, LeafTimes, Timestamp};
+    ///
+    /// let document = Document::parse(r#"{"fan":{"rpm":1,"on":true},"led":"on"}"#)?;
+    /// let time = Timestamp::from_nanoseconds(1_700_000_000_000_000_000);
+    /// let times: Vec<Timestamp> = LeafTimes::all(&document, time).iter().collect();
+    /// assert_eq!(times, [time; 3]);
+    /// # Ok::<(), antumbra_shadow::DocumentError>(())
+    /// ```
+    pub fn iter(&self) -> impl Iterator<Item = Timestamp> + '_ {
+        let runs = self.0.runs.iter();
+        runs.flat_map(|(time, count)| {
+            let time = Timestamp::from_nanoseconds(i128::from(*time) * 1000);
+            std::iter::repeat_n(time, *count as usize)
+        })
+    }
+
     /// Newest time of a leaf or a removal.
     pub fn newest(&self) -> Option<Timestamp> {
         let newest = self.0.runs.iter().map(|(time, _)| *time).max();

@@ -1,90 +1,390 @@
-//! `/device`: one shadow: its state, its past, and what is desired of it.
+//! `/device`: one shadow: its state now or at any time, its changes, charts, differences, and what is desired of it.
+
+mod compare;
+mod edit;
+mod plot;
+mod state;
+mod time_bar;
+mod timeline;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use antumbra_service::api;
+use antumbra_service::history::{ChangeQuery, RecordedChange, StateAt};
 use antumbra_service::shadows::id::DEFAULT_NAME;
-use antumbra_service::shadows::{ShadowId, Update};
+use antumbra_service::shadows::{DocumentSet, ListQuery, Shadow, ShadowId};
 use antumbra_service::text::InvalidText;
-use antumbra_shadow::Document;
-use axum::extract::Form;
+use antumbra_shadow::Timestamp;
+use axum::Router;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use axum::{Router, response::IntoResponse};
+use futures_util::future::join4;
 use maud::{Markup, html};
-use serde::Deserialize;
 
-use crate::components::{csrf, error_note, id, write_button};
+use crate::chart::Span;
+use crate::components::{
+    Tone, badge, cmd, command, cut, empty, error_note, id, note, number, quoted, size,
+};
+use crate::pages::fleet::open_leaves;
 use crate::state::Console;
+use crate::time;
 use crate::view::{Nav, View, refused};
 
+pub(crate) use state::panel as state_panel;
+pub(crate) use timeline::entry as timeline_entry;
+
+/// Changes that a page reads; histogram, chart and timeline are made from them.
+const CHANGES: usize = 1000;
+/// Names of shadows that a page links to.
+const NAMES: usize = 20;
+
+/// Ranges of the time bar, in hours.
+const RANGES: [(&str, &str, u64); 5] = [
+    ("1h", "1 h", 1),
+    ("6h", "6 h", 6),
+    ("24h", "24 h", 24),
+    ("7d", "7 d", 24 * 7),
+    ("30d", "30 d", 24 * 30),
+];
+const DEFAULT_RANGE: &str = "6h";
+
 pub(super) fn routes() -> Router<Arc<Console>> {
-    Router::new().route("/device", get(show).post(desire))
+    Router::new().route("/device", get(show).post(edit::desire))
 }
 
 /// The shadow that the URL names.
-fn shadow_of(view: &View) -> Result<ShadowId, InvalidText> {
+pub(crate) fn shadow_of(view: &View) -> Result<ShadowId, InvalidText> {
     let id = view.get("id").unwrap_or_default();
     let name = view.get("name").unwrap_or(DEFAULT_NAME);
     ShadowId::named(id, name)
 }
 
+/// Everything on the page.
+pub(crate) struct Device {
+    shadow: ShadowId,
+    names: Vec<String>,
+    /// The shadow now, if it exists.
+    current: Option<Shadow>,
+    /// The time that the page shows, if it is not now, and the state then.
+    past: Option<(Timestamp, StateAt)>,
+    /// Times of the time bar.
+    span: Span,
+    /// Changes in the span, newest first.
+    changes: Vec<RecordedChange>,
+    /// There are older changes in the span than those.
+    has_older: bool,
+    keeps_history: bool,
+}
+
+impl Device {
+    /// The state that the page shows.
+    fn shown(&self) -> Option<&Shadow> {
+        match &self.past {
+            None => self.current.as_ref(),
+            Some((_, StateAt::Existed(shadow))) => Some(shadow),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The time in the URL; `None` for now.
+fn shown_time(view: &View) -> Result<Option<Timestamp>, String> {
+    let Some(text) = view.get("at").filter(|text| *text != "now") else {
+        return Ok(None);
+    };
+    let parsed = time::parse(text, view.now, &view.zone);
+    let parsed = parsed.filter(|at| at.nanoseconds() > 0);
+    parsed
+        .map(Some)
+        .ok_or_else(|| format!("{text:?} is not a time; type 14:05, -10m, or a date and time"))
+}
+
+fn span(view: &View, at: Option<Timestamp>) -> Span {
+    let range = view.get("range").unwrap_or(DEFAULT_RANGE);
+    let hours = RANGES
+        .iter()
+        .find(|(name, _, _)| *name == range)
+        .map_or(6, |(_, _, hours)| *hours);
+    let length = Duration::from_secs(hours * 3600).as_nanos() as i128;
+    // A past time stands in the middle, unless it is close to now.
+    let to = match at {
+        Some(at) => (at.nanoseconds() + length / 2).min(view.now.nanoseconds()),
+        None => view.now.nanoseconds(),
+    };
+    Span {
+        from: Timestamp::from_nanoseconds((to - length).max(0)),
+        to: Timestamp::from_nanoseconds(to),
+    }
+}
+
+async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<Device, String> {
+    let services = &view.console.services;
+    let span = span(view, at);
+    let history = services.history.as_ref();
+    let past = async {
+        match (history, at) {
+            (Some(history), Some(at)) => {
+                let state = history.state_at(&shadow, at, view.now).await;
+                state.map(|state| Some((at, state)))
+            }
+            _ => Ok(None),
+        }
+    };
+    let changes = async {
+        let Some(history) = history else {
+            return Ok((Vec::new(), false));
+        };
+        let query = ChangeQuery {
+            shadow: shadow.clone(),
+            from: Some(span.from),
+            to: Some(span.to),
+            path: None,
+        };
+        let (mut changes, mut next) = (Vec::new(), None);
+        loop {
+            let page = history
+                .changes(&query, CHANGES - changes.len(), next.as_ref(), view.now)
+                .await?;
+            changes.extend(page.rows);
+            next = page.next;
+            if next.is_none() || changes.len() >= CHANGES {
+                return Ok((changes, next.is_some()));
+            }
+        }
+    };
+    let of_device = ListQuery::Of(shadow.id().to_owned());
+    let (current, names, past, changes) = join4(
+        services.shadows.read(&shadow, DocumentSet::Both),
+        services.shadows.list(&of_device, 2 * NAMES, None),
+        past,
+        changes,
+    )
+    .await;
+    let current = match current {
+        Err(error) if error.is_not_found() => None,
+        current => Some(current.map_err(|error| error.to_string())?),
+    };
+    let names = names.map_err(|error| error.to_string())?;
+    let mut names: Vec<String> = names
+        .rows
+        .iter()
+        .map(|row| row.shadow.name().to_owned())
+        .collect();
+    names.sort_by_key(|name| (name != DEFAULT_NAME, name.clone()));
+    names.dedup();
+    names.truncate(NAMES);
+    let text = |error: antumbra_service::store::StoreError| error.to_string();
+    let (changes, has_older) = changes.map_err(text)?;
+    Ok(Device {
+        names,
+        current,
+        past: past.map_err(text)?,
+        span,
+        changes,
+        has_older,
+        keeps_history: history.is_some(),
+        shadow,
+    })
+}
+
 async fn show(view: View) -> Response {
     match shadow_of(&view) {
-        Ok(shadow) => view.page(
-            Nav::Fleet,
-            shadow.id(),
-            &render(&view, &shadow, "{}", &html! {}),
-        ),
+        Ok(shadow) => respond(&view, shadow, StatusCode::OK, None).await,
         Err(invalid) => refused(StatusCode::BAD_REQUEST, &invalid.to_string()),
     }
 }
 
-fn render(view: &View, shadow: &ShadowId, patch: &str, result: &Markup) -> Markup {
-    html! {
-        div.head { h1 { (id(shadow.id())) } }
-        section.panel #edit {
-            header { h2 { "Edit desired" } }
-            form.body.stack method="post" action=(view.with(&[])) {
-                (csrf(view))
-                textarea.field name="patch" rows="5" aria-label="Desired, as JSON" spellcheck="false" { (patch) }
-                div.filter { span.push { (write_button(view, "primary", "Send")) } }
+/// The page, with the result of a write that failed or was a preview.
+async fn respond(
+    view: &View,
+    shadow: ShadowId,
+    status: StatusCode,
+    tried: Option<edit::Tried>,
+) -> Response {
+    let (at, fault) = match shown_time(view) {
+        Ok(at) => (at, None),
+        Err(fault) => (None, Some(fault)),
+    };
+    let title = cut(shadow.id()).into_owned();
+    let device = match load(view, shadow.clone(), at).await {
+        Ok(device) => device,
+        Err(error) => {
+            let content = html! {
+                div.head { h1 { (id(shadow.id())) } }
+                (error_note("The shadow cannot be read.", &error, view))
+            };
+            return view.page_with(StatusCode::BAD_GATEWAY, Nav::Fleet, &title, &content);
+        }
+    };
+    if view.get("as") == Some("json") {
+        return json(&device);
+    }
+    let compared = compare::load(view, &device).await;
+    let content = html! {
+        (head(view, &device))
+        div.stack #device data-events=[at.is_none().then(|| events(view, &device.shadow))] {
+            @if let Some(fault) = &fault { (error_note("The time cannot be read.", fault, view)) }
+            (moment(view, &device))
+            @if device.keeps_history { (time_bar::panel(view, &device)) }
+            div.cols.cols-device {
+                div.stack {
+                    (state::panel(view, device.shown(), device.past.as_ref().map(|(at, _)| (*at, device.current.as_ref()))))
+                    @if at.is_none() { (edit::panel(view, &device, tried.as_ref())) }
+                }
+                div.stack {
+                    @if device.keeps_history {
+                        (plot::panel(view, &device))
+                        (timeline::panel(view, &device))
+                    } @else {
+                        section.panel { (empty("The history is switched off", &html! {
+                            p { "Set " code { "HISTORY_DAYS" } " to keep the changes of shadows." }
+                        })) }
+                    }
+                }
             }
-            (result)
+            @if device.keeps_history { (compare::panel(view, &device, &compared)) }
+            (cmd(&shown_command(view, &device)))
+        }
+    };
+    view.page_with(status, Nav::Fleet, &title, &content)
+}
+
+fn events(view: &View, shadow: &ShadowId) -> String {
+    let (id, name) = (shadow.id(), shadow.name());
+    let fields = view.get("fields").unwrap_or_default();
+    view.href(
+        crate::live::PATH,
+        &[
+            ("page", "device"),
+            ("id", id),
+            ("name", name),
+            ("fields", fields),
+        ],
+    )
+}
+
+fn json(device: &Device) -> Response {
+    let Some(shadow) = device.shown().cloned() else {
+        return (StatusCode::NOT_FOUND, "no such shadow").into_response();
+    };
+    let shadow = api::Shadow::new(&device.shadow, shadow);
+    match serde_json::to_string_pretty(&shadow) {
+        Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn shown_command(view: &View, device: &Device) -> String {
+    let mut arguments = format!("shadow show {}", quoted(device.shadow.id()));
+    if device.shadow.name() != DEFAULT_NAME {
+        arguments.push_str(&format!(" --name {}", quoted(device.shadow.name())));
+    }
+    if let Some((at, _)) = &device.past {
+        arguments.push_str(&format!(" --at {at}"));
+    }
+    command(view, &arguments)
+}
+
+fn head(view: &View, device: &Device) -> Markup {
+    let parts: Vec<&str> = device.shadow.id().split('#').collect();
+    let mut prefix = String::new();
+    let mut crumbs = Vec::new();
+    for part in parts.iter().take(parts.len() - 1).take(10) {
+        prefix.push_str(part);
+        prefix.push('#');
+        crumbs.push((*part, prefix.clone()));
+    }
+    let model = view.console.services.shadows.model();
+    let open = device
+        .current
+        .as_ref()
+        .and_then(|shadow| shadow.delta.as_ref());
+    let open = open.map_or(0, |delta| {
+        open_leaves(delta.view(), &mut String::new(), model, &mut Vec::new())
+    });
+    let bytes = device.shown().map_or(0, |shadow| {
+        let documents = [&shadow.reported, &shadow.desired].into_iter().flatten();
+        documents.map(|held| held.document.as_str().len()).sum()
+    });
+    html! {
+        div.head {
+            ol.crumbs {
+                li { a href=(view.href("/", &[])) { "Fleet" } }
+                @for (part, prefix) in &crumbs {
+                    li { a href=(view.href("/", &[("prefix", prefix)])) { bdi { (cut(part)) } } }
+                }
+            }
+            h1 { (id(device.shadow.id())) }
+            @if device.names.len() > 1 || device.shadow.name() != DEFAULT_NAME {
+                nav.seg aria-label="Shadow name" {
+                    @for name in &device.names {
+                        a href=(view.href("/device", &[("id", device.shadow.id()), ("name", name)]))
+                            aria-current=[(name == device.shadow.name()).then_some("page")] { bdi { (cut(name)) } }
+                    }
+                }
+            }
+            @if device.past.is_none() && open > 0 { (badge(Tone::Warn, format!("{} open", number(open as i64)))) }
+            @if bytes > 0 { span.mute { (size(bytes)) } }
+            div.actions {
+                @if device.past.is_some() {
+                    button.btn disabled title="Go back to now to edit" { "Edit desired" }
+                } @else if view.writes() {
+                    a.btn href={ (view.with(&[("edit", "1")])) "#edit" } aria-keyshortcuts="e" { "Edit desired" }
+                } @else {
+                    button.btn disabled title="start with --write" { "Edit desired" }
+                }
+                @if device.keeps_history { a.btn href="#diff" { "Compare" } }
+                a.btn href=(view.with(&[("as", "json")])) { "JSON" }
+            }
         }
     }
 }
 
-#[derive(Deserialize)]
-struct Desire {
-    patch: String,
-}
-
-async fn desire(view: View, Form(form): Form<Desire>) -> Response {
-    let shadow = match shadow_of(&view) {
-        Ok(shadow) => shadow,
-        Err(invalid) => return refused(StatusCode::BAD_REQUEST, &invalid.to_string()),
+/// What there is to say about the state at the time that is shown.
+fn moment(view: &View, device: &Device) -> Markup {
+    let Some((at, state)) = &device.past else {
+        return html! {
+            @if device.current.is_none() {
+                (note(Tone::Plain, "This shadow does not exist.",
+                    &html! { "It appears with its first report, or when something is desired of it." }, &html! {}))
+            }
+        };
     };
-    let written = match Document::parse(&form.patch) {
-        Ok(document) => {
-            let update = Update::desire(shadow.clone(), document);
-            let written = view.console.services.shadows.update(update).await;
-            written.map_err(|error| error.to_string())
+    let when = view.at(*at);
+    let back = html! { a.btn.small href=(view.with(&[("at", "")])) { "Back to now" } };
+    match state {
+        StateAt::Existed(shadow) => {
+            let version = |held: &Option<antumbra_service::shadows::StoredDocument>| {
+                held.as_ref().map_or("none".to_owned(), |held| {
+                    format!("v{}", number(held.version.0))
+                })
+            };
+            html! {
+                div.note.info role="status" {
+                    div { b { "State at " (when) } ", " (time::age(view.now, *at)) ": reported " (version(&shadow.reported))
+                        ", desired " (version(&shadow.desired)) "." }
+                    a href={ (view.with(&[("from", &at.to_string()), ("to", "now")])) "#diff" } { "Compare with now" }
+                }
+            }
         }
-        Err(error) => Err(error.to_string()),
-    };
-    match written {
-        Ok(_) => view.redirect(&view.device(&shadow), html! { b.ok { "Written" } }),
-        Err(error) => {
-            let note = error_note("Desired was not written.", &error, &view);
-            let content = render(&view, &shadow, &form.patch, &note);
-            view.page_with(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                Nav::Fleet,
-                shadow.id(),
-                &content,
-            )
-            .into_response()
-        }
+        StateAt::DidNotExist => html! {
+            div.note role="status" { div { b { "The shadow did not exist at " (when) "." } } (back) }
+        },
+        StateAt::BeforeRetention { since } => html! {
+            div.note role="status" {
+                div { b { "No state at " (when) "." } " " span.soft { "The history begins at " (view.at(*since)) "." } }
+                a.btn.small href=(view.with(&[("at", &since.to_string())])) { "Show the oldest" }
+            }
+        },
+        StateAt::NotRecorded => html! {
+            div.note.warn role="status" {
+                div { b { "The state at " (when) " is not recorded." } " "
+                    span.soft { "A change around that time is missing, or was written a moment ago." } }
+                (back)
+            }
+        },
     }
 }

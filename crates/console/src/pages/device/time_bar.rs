@@ -1,0 +1,124 @@
+//! The time bar: changes over time, and the time that the page shows.
+
+use antumbra_service::history::RecordedChange;
+use antumbra_shadow::{State, Timestamp};
+use maud::{Markup, html};
+
+use super::{DEFAULT_RANGE, Device, RANGES};
+use crate::chart::{Span, bars};
+use crate::time;
+use crate::view::View;
+
+/// Ticks below the bar.
+const TICKS: usize = 6;
+/// Steps of the slider.
+const SLIDER: usize = 1000;
+
+pub(super) fn panel(view: &View, device: &Device) -> Markup {
+    let at = device.past.as_ref().map(|(at, _)| *at);
+    let (previous, next) = neighbours(device, at);
+    let range = view.get("range").unwrap_or(DEFAULT_RANGE);
+    let span = device.span;
+    let shown = at.map_or("now".to_owned(), |at| view.exact_text(at));
+    let is_desired = |change: &&RecordedChange| {
+        change
+            .documents
+            .iter()
+            .all(|document| document.state == State::Desired)
+    };
+    let times = device.changes.iter().map(|change| change.time);
+    let wanted = device
+        .changes
+        .iter()
+        .filter(is_desired)
+        .map(|change| change.time);
+    let text = format!(
+        "{} changes from {} to {}",
+        device.changes.len(),
+        view.exact_text(span.from),
+        view.exact_text(span.to)
+    );
+    let thumb = (span.x(at.unwrap_or(span.to)) * SLIDER as f64 / 1000.0).round() as usize;
+    html! {
+        section.panel.timebar #timebar aria-label="Time" {
+            form.filter method="get" action="/device" {
+                @for name in ["id", "name", "range", "tz", "time", "chart", "fields"] {
+                    @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
+                }
+                span {
+                    (step(view, previous, "prev", "[", "‹ Previous change")) " "
+                    (step(view, next, "next", "]", "Next change ›"))
+                }
+                label { "State at "
+                    input.field.mono name="at" value=(shown) size="11" title="A time (14:05), an age (-10m) or a date and time"; }
+                button.btn { "Show" }
+                @if at.is_some() { a.btn.primary href=(view.with(&[("at", "")])) aria-keyshortcuts="n" { "Back to now" } }
+                @else { span.soft { (crate::components::live_state("Now, live")) } }
+                span.legend.push.p2 {
+                    span { (swatch("bars")) "changes" }
+                    span { (swatch("bars-want")) "of desired" }
+                }
+                nav.seg aria-label="Range" {
+                    @for (value, name, _) in RANGES {
+                        a href=(view.with(&[("range", value)])) aria-current=[(value == range).then_some("true")] { (name) }
+                    }
+                }
+            }
+            div.plot {
+                svg viewBox="0 0 1000 40" preserveAspectRatio="none" role="img" aria-label=(text) {
+                    path.bars d=(bars(span, times)) {}
+                    path.bars-want d=(bars(span, wanted)) {}
+                }
+                input.scrub type="range" min="0" max=(SLIDER) step="1" value=(thumb) aria-label="State at"
+                    aria-valuetext=(shown) data-slider=(view.with(&[("at", "")]))
+                    data-from=(milliseconds(span.from)) data-to=(milliseconds(span.to));
+                ol.x aria-hidden="true" { @for tick in ticks(view, span) { li { (tick) } } }
+            }
+        }
+    }
+}
+
+fn milliseconds(time: Timestamp) -> i128 {
+    time.nanoseconds().div_euclid(1_000_000)
+}
+
+/// The changes before and after the time that is shown.
+fn neighbours(device: &Device, at: Option<Timestamp>) -> (Option<Timestamp>, Option<Timestamp>) {
+    let mut times = device.changes.iter().map(|change| change.time);
+    match at {
+        Some(at) => {
+            let previous = times.clone().find(|time| *time < at);
+            let next = times.filter(|time| *time > at).last();
+            (previous, next)
+        }
+        // The newest change made the state that is shown.
+        None => {
+            let newest = times.next();
+            (times.find(|time| Some(*time) != newest).or(newest), None)
+        }
+    }
+}
+
+fn step(view: &View, to: Option<Timestamp>, rel: &str, key: &str, text: &str) -> Markup {
+    html! {
+        @match to {
+            Some(to) => a.btn rel=(rel) href=(view.with(&[("at", &to.to_string())])) aria-keyshortcuts=(key) { (text) },
+            None => button.btn type="button" disabled { (text) },
+        }
+    }
+}
+
+fn swatch(class: &str) -> Markup {
+    html! { svg.sw viewBox="0 0 4 8" aria-hidden="true" { path class=(class) d="M0 0h4v8h-4z" {} } }
+}
+
+/// Labels at equal distances.
+pub(super) fn ticks(view: &View, span: Span) -> Vec<String> {
+    let hours = span.nanoseconds() / 3_600_000_000_000;
+    let format = if hours > 48 { "%m-%d" } else { "%H:%M" };
+    let label = |tick| {
+        let zoned = time::zoned(span.part(tick, TICKS), &view.zone);
+        zoned.map_or(String::new(), |zoned| zoned.strftime(format).to_string())
+    };
+    (0..=TICKS).map(label).collect()
+}
