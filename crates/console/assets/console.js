@@ -1,2 +1,264 @@
-// Live updates, keyboard, time slider and copy buttons. Every page works without this file, except live updates.
+// Live updates, keyboard, time slider, copy buttons. Every page works without this file, except live updates.
 "use strict";
+(() => {
+  const one = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const make = (name, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
+  };
+
+  // Ages ----------------------------------------------------------------------
+  const age = (then) => {
+    const distance = (Date.now() - then) / 1000;
+    const seconds = Math.floor(Math.abs(distance));
+    if (seconds < 1) return "now";
+    const text = seconds < 60 ? `${seconds} s` : seconds < 3600 ? `${Math.floor(seconds / 60)} min`
+      : seconds < 86400 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86400)} d`;
+    return distance >= 0 ? `${text} ago` : `in ${text}`;
+  };
+  const isAge = /^(now|in \d+ (s|min|h|d)|\d+ (s|min|h|d) ago)$/;
+  const grow = () => {
+    if (document.hidden) return;
+    for (const time of all("time[datetime]")) {
+      if (isAge.test(time.textContent)) time.textContent = age(Date.parse(time.dateTime));
+    }
+  };
+  setInterval(grow, 5000);
+
+  // Live updates ----------------------------------------------------------------
+  const holder = one("[data-events]");
+  const dots = () => all("[data-live]");
+  const show = (isLive, text) => {
+    for (const dot of dots()) {
+      dot.className = isLive ? "dot ok" : "dot hollow mute";
+      dot.textContent = isLive ? dot.dataset.live : text;
+    }
+  };
+  let source = null, paused = false, lostSince = 0, opened = 0, missed = 0, waiting = [];
+  const limit = 200;
+
+  const parse = (html) => {
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    return template.content.firstElementChild;
+  };
+  const tint = (element) => {
+    element.classList.add("fresh");
+    element.addEventListener("animationend", () => element.classList.remove("fresh"), { once: true });
+  };
+  const held = (count, word) => {
+    const bar = one("#held");
+    if (!bar) return;
+    bar.hidden = count === 0;
+    one("span", bar).textContent = `${count} new ${word}${count === 1 ? "" : "s"}`;
+  };
+
+  // A fragment replaces the element with its id; focus and selection stay.
+  let unknown = new Set();
+  const replace = (html) => {
+    const fresh = parse(html);
+    const old = fresh && document.getElementById(fresh.id);
+    if (!fresh) return;
+    if (!old) {
+      if (!one("[data-rows]")) return location.reload();
+      unknown.add(fresh.id);
+      return held(unknown.size, "shadow");
+    }
+    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if (old.hasAttribute("aria-current")) fresh.setAttribute("aria-current", old.getAttribute("aria-current"));
+    old.replaceWith(fresh);
+    if (focused !== null) all("a", fresh).find((link) => link.getAttribute("href") === focused)?.focus();
+    if (fresh.tagName === "TR") tint(fresh);
+  };
+
+  // An entry goes to the top of its list, unless somebody reads there.
+  const insert = (list, entry) => {
+    list.prepend(entry);
+    tint(entry);
+    while (list.children.length > limit) list.lastElementChild.remove();
+  };
+  const isRead = (list) => list.matches(":hover") || list.contains(document.activeElement)
+    || list.getBoundingClientRect().top < 0;
+  const add = (html) => {
+    const entry = parse(html);
+    const list = entry && document.getElementById(entry.dataset.into);
+    if (!list) return;
+    if (entry.id && document.getElementById(entry.id)) return;
+    const previous = document.getElementById("none-yet");
+    if (previous) previous.remove();
+    if (list.id === "stream" && isRead(list)) {
+      waiting.push(entry);
+      if (waiting.length > limit) waiting.shift();
+      return held(waiting.length, "change");
+    }
+    insert(list, entry);
+  };
+  const release = () => {
+    const list = one("#stream");
+    for (const entry of waiting.splice(0)) insert(list, entry);
+    held(0, "change");
+  };
+  one("#held a")?.addEventListener("click", (event) => {
+    if (!waiting.length) return;
+    event.preventDefault();
+    release();
+    scrollTo(0, 0);
+  });
+
+  // What changed while nobody listened: the lists of the page, read again.
+  const refresh = async () => {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!response.ok) return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const part of all("[data-rows], #state, #timeline, #stream, #timebar")) {
+      const fresh = part.id ? page.getElementById(part.id) : page.querySelector("[data-rows]");
+      if (fresh && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(fresh));
+    }
+    slide();
+  };
+
+  const lost = () => {
+    if (!lostSince || Date.now() - lostSince < 3000) return;
+    let note = one("#lost");
+    if (!note) {
+      note = make("div", { id: "lost", className: "note warn", role: "status" });
+      note.append(make("div"), make("button", { className: "btn small", type: "button", textContent: "Reconnect", onclick: connect }));
+      holder.prepend(note);
+    }
+    one("div", note).textContent =
+      `Not live: the connection was lost ${age(lostSince)}. Values are as of then. Reconnecting; no change is lost.`;
+  };
+  setInterval(lost, 1000);
+
+  const connect = () => {
+    if (!holder || !holder.dataset.events || paused || document.hidden) return;
+    source?.close();
+    source = new EventSource(holder.dataset.events);
+    source.addEventListener("ready", () => {
+      if (opened++ > 0) refresh();
+      lostSince = 0;
+      one("#lost")?.remove();
+      show(true);
+    });
+    source.addEventListener("fragment", (event) => replace(event.data));
+    source.addEventListener("entry", (event) => add(event.data));
+    source.addEventListener("lagged", refresh);
+    source.onerror = () => {
+      lostSince ||= Date.now();
+      show(false, "Not live");
+    };
+  };
+  const disconnect = (text) => {
+    source?.close();
+    source = null;
+    show(false, text);
+  };
+  const pause = (button) => {
+    paused = !paused;
+    button.setAttribute("aria-pressed", paused);
+    button.textContent = paused ? "Resume" : "Pause";
+    if (paused) disconnect("Paused"); else connect();
+  };
+  // Browsers allow six connections per host: a hidden page gives its own back.
+  document.addEventListener("visibilitychange", () => document.hidden ? disconnect("Hidden") : (grow(), connect()));
+  addEventListener("pagehide", () => source?.close());
+  addEventListener("pageshow", (event) => event.persisted && connect());
+  const pauser = one("[data-pause]");
+  if (pauser) { pauser.hidden = false; pauser.addEventListener("click", () => pause(pauser)); }
+  connect();
+
+  // Time slider -------------------------------------------------------------------
+  const slide = () => {
+    const slider = one("[data-slider]");
+    if (!slider || slider.dataset.ready) return;
+    slider.dataset.ready = "1";
+    const from = Number(slider.dataset.from), to = Number(slider.dataset.to);
+    const time = () => new Date(from + (to - from) * slider.value / slider.max);
+    slider.addEventListener("input", () => {
+      const text = time().toLocaleTimeString("en-GB");
+      slider.setAttribute("aria-valuetext", text);
+      const field = one("input[name=at]");
+      if (field) field.value = text;
+    });
+    slider.addEventListener("change", () => {
+      const url = new URL(slider.dataset.slider, location.href);
+      if (Number(slider.value) < Number(slider.max)) url.searchParams.set("at", time().toISOString());
+      location.href = url.href;
+    });
+  };
+  slide();
+
+  // Copy ---------------------------------------------------------------------------
+  for (const button of all("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+
+  // Toast ---------------------------------------------------------------------------
+  const toast = one("#toast");
+  if (toast) setTimeout(() => toast.remove(), 6000);
+
+  // Keyboard --------------------------------------------------------------------------
+  const pages = { f: "/", l: "/live", r: "/registrations", s: "/sensors", d: "/deliveries", i: "/inbox", q: "/queues" };
+  const rows = () => all("tbody tr td:first-child a, .stream > li > a, .timeline > li > .line > a, a.pick, a.tile")
+    .filter((link) => link.offsetParent !== null);
+  const step = (by) => {
+    const links = rows();
+    const at = links.indexOf(document.activeElement);
+    const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(at + by, 0), links.length - 1)];
+    next?.focus();
+    next?.scrollIntoView({ block: "nearest" });
+  };
+  const isOn = () => localStorage.getItem("antumbra-keys") !== "off";
+  const help = () => {
+    const existing = one("dialog");
+    if (existing) return existing.close();
+    const entry = (keys, text) => [make("dt", {}, ...keys.map((key) => make("kbd", { textContent: key }))), make("dd", { textContent: text })];
+    const toggle = make("input", { type: "checkbox", checked: isOn() });
+    toggle.addEventListener("change", () => localStorage.setItem("antumbra-keys", toggle.checked ? "on" : "off"));
+    const dialog = make("dialog", { className: "panel" },
+      make("header", {}, make("h2", { textContent: "Shortcuts" }),
+        make("label", { className: "push soft" }, toggle, " Single-key shortcuts on")),
+      make("div", { className: "body" }, make("dl", { className: "kv" },
+        ...entry(["G", "F"], "Fleet; L Live, R Registrations, S Sensors, D Deliveries, I Inbox, Q Queues"),
+        ...entry(["/"], "Filter"),
+        ...entry(["J", "K"], "Next and previous row; Enter opens it, Escape closes it"),
+        ...entry(["[", "]"], "Previous and next change of a device; N back to now"),
+        ...entry(["E"], "Edit desired"),
+        ...entry(["P"], "Pause or resume live updates"),
+        ...entry(["T"], "Ages or exact times"))));
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  };
+  let isGo = false;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isTyping = event.target.closest?.("input:not([type=checkbox]):not([type=range]), textarea, select");
+    if (event.key === "Escape") {
+      if (isTyping) return event.target.blur();
+      return one("[data-close], [aria-label^='Close']")?.click();
+    }
+    if (isTyping) return;
+    if (event.key === "?") { event.preventDefault(); return help(); }
+    if (!isOn() || one("dialog")) return;
+    const key = event.key.toLowerCase();
+    if (isGo) {
+      isGo = false;
+      if (pages[key]) { event.preventDefault(); location.href = pages[key]; }
+      return;
+    }
+    if (key === "g") { isGo = true; setTimeout(() => { isGo = false; }, 1500); return; }
+    if (key === "j" || key === "k") { event.preventDefault(); return step(key === "j" ? 1 : -1); }
+    const target = one(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+    if (!target) return;
+    event.preventDefault();
+    if (target.matches("input, textarea, select")) { target.focus(); target.select?.(); } else target.click();
+  });
+})();

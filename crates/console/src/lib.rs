@@ -13,11 +13,10 @@
 //! A handler reads with the use cases of the HTTP API, builds a model and renders it. All text is escaped by `maud`; pages
 //! contain neither script nor style, which the Content-Security-Policy forbids.
 
-// Pages that use the rest follow.
-#![allow(dead_code)]
-
 mod assets;
 mod chart;
+// Not every part is used by a page yet.
+#[allow(dead_code)]
 mod components;
 mod compress;
 mod json;
@@ -29,5 +28,6 @@ mod time;
 mod tree;
 mod view;
 
+pub use live::{Changes, Follow, ShadowChange};
 pub use pages::console;
 pub use state::{Console, Options, Place};

@@ -1,7 +1,320 @@
 //! Changes as they happen, as fragments of pages.
 //!
-//! One reader per process follows the changes, and only while a page is open. Fragments are rendered once and sent to all
-//! pages that show them.
+//! One reader per process follows the changes, and only while a page listens. It reads what the lists show once, and hands
+//! it to all pages; each renders it with its own links and time zone.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use antumbra_service::history::RecordedChange;
+use antumbra_service::shadows::{DocumentSet, ShadowId};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, Receiver};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::pages::fleet::{FleetRow, read_rows, render_row};
+use crate::pages::{changes, device};
+use crate::state::Console;
+use crate::view::View;
 
 /// The event stream of a page.
 pub(crate) const PATH: &str = "/events";
+
+/// Time between updates of one row, or of one device.
+const ROW_INTERVAL: Duration = Duration::from_millis(250);
+/// Time without a listener after which the reader stops.
+const IDLE: Duration = Duration::from_secs(10);
+/// Pause before the changes are followed again after an error.
+const AFTER_ERROR: Duration = Duration::from_secs(2);
+/// Events that a slow page may be behind; then it reads its lists again.
+const BEHIND: usize = 1024;
+/// Changes that are kept for the page Live.
+pub(crate) const RECENT: usize = 200;
+/// Shadows that are read at once.
+const AT_ONCE: usize = 50;
+/// Interval of comments that keep a connection open.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A change of a shadow, as it was written.
+#[derive(Debug, Clone)]
+pub struct ShadowChange {
+    /// The same each time the change appears.
+    pub id: String,
+    pub shadow: ShadowId,
+    pub change: RecordedChange,
+}
+
+/// Changes from now on, in order per shadow; or the reason why they cannot be followed.
+pub type Changes = BoxStream<'static, Result<Vec<ShadowChange>, String>>;
+
+/// Opens a stream of changes.
+pub type Follow = Arc<dyn Fn() -> Changes + Send + Sync>;
+
+/// News for open pages.
+#[derive(Debug, Clone)]
+enum News {
+    Change(Arc<ShadowChange>),
+    /// A shadow as it is now.
+    Row(Arc<FleetRow>),
+    Stop,
+}
+
+/// The reader of changes, and the pages that listen.
+pub(crate) struct Live {
+    follow: Option<Follow>,
+    news: broadcast::Sender<News>,
+    is_running: AtomicBool,
+    recent: Mutex<VecDeque<Arc<ShadowChange>>>,
+}
+
+impl Live {
+    pub(crate) fn new(follow: Option<Follow>) -> Live {
+        Live {
+            follow,
+            news: broadcast::Sender::new(BEHIND),
+            is_running: AtomicBool::new(false),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// The last changes that the reader saw, newest first.
+    pub(crate) fn recent(&self) -> Vec<Arc<ShadowChange>> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ShadowChange>>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, change: ShadowChange) {
+        let change = Arc::new(change);
+        let mut recent = self.lock();
+        recent.push_front(Arc::clone(&change));
+        recent.truncate(RECENT);
+        drop(recent);
+        let _ = self.news.send(News::Change(change));
+    }
+
+    /// Ends all event streams.
+    pub(crate) fn stop(&self) {
+        let _ = self.news.send(News::Stop);
+    }
+
+    /// Listens, and starts the reader if it does not run.
+    fn listen(&self, console: &Arc<Console>) -> Receiver<News> {
+        let receiver = self.news.subscribe();
+        if let Some(follow) = &self.follow
+            && !self.is_running.swap(true, Ordering::AcqRel)
+        {
+            tokio::spawn(read(Arc::downgrade(console), Arc::clone(follow)));
+        }
+        receiver
+    }
+}
+
+/// Follows the changes until nobody listens.
+async fn read(console: Weak<Console>, follow: Follow) {
+    let mut changes = follow();
+    let mut rows = Rows::default();
+    let mut idle_since: Option<Instant> = None;
+    loop {
+        let next = timeout(rows.wait(), changes.next()).await;
+        let Some(console) = console.upgrade() else {
+            return;
+        };
+        let live = &console.live;
+        match next {
+            Ok(Some(Ok(page))) => {
+                for change in page {
+                    rows.changed(change.shadow.clone());
+                    live.publish(change);
+                }
+            }
+            Ok(Some(Err(reason))) => {
+                tracing::warn!(reason, "the changes cannot be followed; trying again");
+                sleep(AFTER_ERROR).await;
+                changes = follow();
+            }
+            Ok(None) => changes = follow(),
+            Err(_) => {}
+        }
+        rows.send_due(&console).await;
+        let is_idle = live.news.receiver_count() == 0;
+        idle_since = is_idle.then(|| idle_since.unwrap_or_else(Instant::now));
+        if idle_since.is_some_and(|since| since.elapsed() > IDLE) {
+            live.is_running.store(false, Ordering::Release);
+            // A page that listened meanwhile saw a running reader.
+            if live.news.receiver_count() == 0 || live.is_running.swap(true, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+}
+
+/// Shadows that changed and were not read since, with the time from which they may be read.
+#[derive(Default)]
+struct Rows {
+    due: HashMap<ShadowId, Instant>,
+    sent: HashMap<ShadowId, Instant>,
+}
+
+impl Rows {
+    fn changed(&mut self, shadow: ShadowId) {
+        let now = Instant::now();
+        let due = self
+            .sent
+            .get(&shadow)
+            .map_or(now, |sent| *sent + ROW_INTERVAL);
+        self.due.entry(shadow).or_insert(due);
+    }
+
+    /// Time until the next row is due.
+    fn wait(&self) -> Duration {
+        let next = self.due.values().min();
+        next.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// Reads the shadows that are due once, for all pages.
+    async fn send_due(&mut self, console: &Console) {
+        let now = Instant::now();
+        self.sent.retain(|_, sent| *sent + ROW_INTERVAL > now);
+        let due = self.due.iter().filter(|(_, due)| **due <= now);
+        let due: Vec<ShadowId> = due.map(|(shadow, _)| shadow.clone()).collect();
+        for shadows in due.chunks(AT_ONCE) {
+            for shadow in shadows {
+                self.due.remove(shadow);
+                self.sent.insert(shadow.clone(), now);
+            }
+            match read_rows(console, shadows).await {
+                Ok(rows) => {
+                    for row in rows {
+                        let _ = console.live.news.send(News::Row(Arc::new(row)));
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "changed shadows cannot be read"),
+            }
+        }
+    }
+}
+
+/// The changes that a page shows.
+enum Page {
+    Fleet {
+        prefix: String,
+        name: Option<String>,
+    },
+    Device(ShadowId),
+    Live(changes::Filter),
+}
+
+/// `/events`: what changes on a page, while it is open.
+pub(crate) async fn events(mut view: View) -> Response {
+    let page = match view.get("page") {
+        Some("device") => match device::shadow_of(&view) {
+            Ok(shadow) => Page::Device(shadow),
+            Err(invalid) => return invalid.to_string().into_response(),
+        },
+        Some("live") => Page::Live(changes::Filter::of(&view)),
+        _ => Page::Fleet {
+            prefix: view.get("prefix").unwrap_or_default().to_owned(),
+            name: view.get("name").map(str::to_owned),
+        },
+    };
+    view.show_as(match &page {
+        Page::Fleet { .. } => "/",
+        Page::Device(_) => "/device",
+        Page::Live(_) => "/live",
+    });
+    let receiver = view.console.live.listen(&view.console);
+    let listener = Listener {
+        view,
+        page,
+        receiver,
+        last: None,
+        ready: vec![SseEvent::default().event("ready").data("live")],
+    };
+    let events = stream::unfold(listener, |mut listener| async move {
+        let event = listener.next().await?;
+        Some((Ok::<_, Infallible>(event), listener))
+    });
+    Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+        .into_response()
+}
+
+/// One open page.
+struct Listener {
+    view: View,
+    page: Page,
+    receiver: Receiver<News>,
+    /// When a device was rendered last.
+    last: Option<Instant>,
+    /// Events to send, last first.
+    ready: Vec<SseEvent>,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<SseEvent> {
+        loop {
+            if let Some(event) = self.ready.pop() {
+                return Some(event);
+            }
+            let news = match self.receiver.recv().await {
+                Ok(News::Stop) | Err(RecvError::Closed) => return None,
+                Ok(news) => news,
+                Err(RecvError::Lagged(_)) => {
+                    return Some(SseEvent::default().event("lagged").data("read again"));
+                }
+            };
+            self.view.now = self.view.console.now();
+            match (&self.page, news) {
+                (Page::Fleet { prefix, name }, News::Row(row)) => {
+                    let is_named = name.as_ref().is_none_or(|name| name == row.shadow.name());
+                    if is_named && row.shadow.id().starts_with(prefix) {
+                        self.push("fragment", render_row(&self.view, &row).into_string());
+                    }
+                }
+                (Page::Device(shadow), News::Change(change)) if *shadow == change.shadow => {
+                    let shadow = shadow.clone();
+                    let entry = device::timeline_entry(&self.view, &change.change, false);
+                    self.device(&shadow).await;
+                    self.push("entry", changes::into_list("timeline", entry));
+                }
+                (Page::Live(filter), News::Change(change)) if filter.keeps(&change) => {
+                    let entry = changes::entry(&self.view, &change, false);
+                    self.push("entry", entry.into_string());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Renders the state of a device, at most four times a second.
+    async fn device(&mut self, shadow: &ShadowId) {
+        if let Some(last) = self.last {
+            sleep_until(last + ROW_INTERVAL).await;
+        }
+        self.last = Some(Instant::now());
+        let shadows = &self.view.console.services.shadows;
+        let read = pin!(shadows.read(shadow, DocumentSet::Both)).await;
+        if let Ok(read) = read {
+            let panel = device::state_panel(&self.view, Some(&read), None);
+            self.push("fragment", panel.into_string());
+        }
+    }
+
+    fn push(&mut self, name: &str, html: String) {
+        // A carriage return would end a line of the event.
+        let html = html.replace('\r', "&#13;");
+        self.ready
+            .insert(0, SseEvent::default().event(name).data(html));
+    }
+}

@@ -3,7 +3,11 @@
 //! A page is one module: a model, a function from it to HTML, handlers, and `routes`. A new page is a module here, a line in
 //! [`console`], and an entry of the navigation in `view.rs`.
 
+<<<<<<< HEAD
 mod deliveries;
+=======
+pub(crate) mod changes;
+>>>>>>> 1cf0a4d0 (Update open pages of the console as changes are written)
 pub(crate) mod device;
 pub(crate) mod fleet;
 mod inbox;
@@ -22,7 +26,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::compress::compress;
 use crate::security::{guard, headers};
 use crate::state::Console;
-use crate::{assets, view};
+use crate::{assets, live, view};
 
 pub(crate) const LOGIN: &str = "/login";
 
@@ -40,11 +44,16 @@ pub fn console(console: Arc<Console>) -> Router {
         .route("/assets/{name}", get(assets::get))
         .merge(fleet::routes())
         .merge(device::routes())
+<<<<<<< HEAD
         .merge(registrations::routes())
         .merge(sensors::routes())
         .merge(deliveries::routes())
         .merge(inbox::routes())
         .merge(queues::routes())
+=======
+        .merge(changes::routes())
+        .route(live::PATH, get(live::events))
+>>>>>>> 1cf0a4d0 (Update open pages of the console as changes are written)
         .layer(CatchPanicLayer::custom(view::panicked))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .layer(from_fn(compress))

@@ -7,6 +7,7 @@ use antumbra_http_api::Services;
 use antumbra_shadow::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::live::{Follow, Live};
 use crate::security::Logins;
 
 /// Facts about the deployment, shown beside every page.
@@ -33,6 +34,8 @@ pub struct Options {
     pub port: u16,
     /// Time zone of the times on the pages.
     pub zone: TimeZone,
+    /// Opens a stream of changes, for live updates.
+    pub follow: Option<Follow>,
 }
 
 /// The state behind all pages.
@@ -44,6 +47,7 @@ pub struct Console {
     pub(crate) zone: TimeZone,
     pub(crate) logins: Logins,
     pub(crate) attention: Attention,
+    pub(crate) live: Live,
 }
 
 /// Numbers beside the names of pages, as of the last read of these pages.
@@ -65,6 +69,7 @@ impl Console {
             zone: options.zone,
             logins: Logins::default(),
             attention: Attention::default(),
+            live: Live::new(options.follow),
         })
     }
 
@@ -72,6 +77,11 @@ impl Console {
     pub fn login_url(&self) -> String {
         let token = self.logins.new_token(self.now());
         format!("http://127.0.0.1:{}/login?token={token}", self.port)
+    }
+
+    /// Ends the event streams of all pages, so that a server can stop.
+    pub fn stop(&self) {
+        self.live.stop();
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -101,6 +101,12 @@ impl FromRequestParts<Arc<Console>> for View {
 }
 
 impl View {
+    /// Makes links as another page has them, for fragments of that page.
+    pub(crate) fn show_as(&mut self, path: &str) {
+        self.path = path.to_owned();
+        self.query.retain(|(key, _)| key != "page");
+    }
+
     /// A parameter of the URL, unless it is empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut query = self.query.iter();

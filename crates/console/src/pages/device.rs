@@ -34,7 +34,7 @@ use crate::time;
 use crate::view::{Nav, View, refused};
 
 pub(crate) use state::panel as state_panel;
-pub(crate) use timeline::entry as timeline_entry;
+pub(crate) use timeline::{entry as timeline_entry, values as change_values};
 
 /// Changes that a page reads; histogram, chart and timeline are made from them.
 const CHANGES: usize = 1000;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use antumbra_console::{Console, Options, Place, console};
+use antumbra_console::{Console, Follow, Options, Place, ShadowChange, console};
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
     DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
@@ -24,10 +24,13 @@ use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
 use axum::Router;
 use axum::body::Body;
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use http_body_util::BodyExt as _;
 use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::broadcast;
 
 /// The console and its stores.
 pub(crate) struct TestConsole {
@@ -38,6 +41,8 @@ pub(crate) struct TestConsole {
     /// Proxy of all calls to DynamoDB.
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) history: DynamoDbHistory,
+    /// Changes that the console follows.
+    pub(crate) changes: broadcast::Sender<ShadowChange>,
     /// Queues of the modes `every` and `latest`.
     pub(crate) queues: [Arc<RecordingChannel>; 2],
     cookie: String,
@@ -130,6 +135,7 @@ impl TestConsole {
             idempotency: DynamoDbIdempotency::new(client.clone(), &table),
             clock: clock.clone(),
         });
+        let changes = broadcast::Sender::new(1000);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Console::new(Options {
@@ -144,6 +150,7 @@ impl TestConsole {
             write: options.write,
             port: address.port(),
             zone: jiff::tz::TimeZone::UTC,
+            follow: Some(follow(&changes)),
         });
         let router: Router = console(Arc::clone(&state));
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -154,6 +161,7 @@ impl TestConsole {
             clock,
             endpoint: Arc::new(main.endpoint),
             history,
+            changes,
             queues,
             cookie: String::new(),
             csrf: String::new(),
@@ -244,6 +252,18 @@ impl TestConsole {
         let update = Update::desire(ShadowId::new(id).unwrap(), Document::parse(json).unwrap());
         self.services.shadows.update(update).await.unwrap();
     }
+}
+
+fn follow(changes: &broadcast::Sender<ShadowChange>) -> Follow {
+    let changes = changes.clone();
+    Arc::new(move || {
+        let receiver = changes.subscribe();
+        stream::unfold(receiver, |mut receiver| async move {
+            let change = receiver.recv().await.ok()?;
+            Some((Ok(vec![change]), receiver))
+        })
+        .boxed()
+    })
 }
 
 /// A request under construction.

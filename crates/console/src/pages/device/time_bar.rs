@@ -88,7 +88,7 @@ fn neighbours(device: &Device, at: Option<Timestamp>) -> (Option<Timestamp>, Opt
     match at {
         Some(at) => {
             let previous = times.clone().find(|time| *time < at);
-            let next = times.filter(|time| *time > at).last();
+            let next = times.rfind(|time| *time > at);
             (previous, next)
         }
         // The newest change made the state that is shown.

@@ -1,0 +1,173 @@
+//! Live updates.
+
+use std::time::Duration;
+
+use antumbra_console::ShadowChange;
+use antumbra_service::history::ChangedDocument;
+use antumbra_service::shadows::ShadowId;
+use antumbra_shadow::{PatchedLeaf, State};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use crate::device::change;
+use crate::support::TestConsole;
+
+/// An open event stream.
+struct Events {
+    body: Incoming,
+    text: String,
+}
+
+impl Events {
+    async fn open(console: &TestConsole, path: &str) -> Events {
+        let request = console
+            .request("GET", path)
+            .header("sec-fetch-site", "same-origin");
+        let response = request.open().await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let mut events = Events {
+            body: response.into_body(),
+            text: String::new(),
+        };
+        events.until("event: ready").await;
+        events
+    }
+
+    /// Reads until a text has arrived, and returns everything since the last call.
+    async fn until(&mut self, wanted: &str) -> String {
+        while !self.text.contains(wanted) {
+            let frame = tokio::time::timeout(Duration::from_secs(20), self.body.frame()).await;
+            let frame = frame.unwrap_or_else(|_| panic!("no {wanted:?} in {:?}", self.text));
+            let bytes = frame.unwrap().unwrap().into_data().unwrap();
+            self.text.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+        std::mem::take(&mut self.text)
+    }
+}
+
+fn led(console: &TestConsole, id: &str, version: i64, value: &str) -> ShadowChange {
+    let mut change = change(console, version);
+    let leaf = PatchedLeaf {
+        pointer: "/led".to_owned(),
+        old: Some("\"off\"".to_owned()),
+        new: Some(value.to_owned()),
+    };
+    change.documents = vec![ChangedDocument {
+        state: State::Reported,
+        values: Some(vec![leaf]),
+    }];
+    ShadowChange {
+        id: format!("{id}-{version}"),
+        shadow: ShadowId::new(id).unwrap(),
+        change,
+    }
+}
+
+/// Sends a change as soon as the console follows changes.
+async fn send(console: &TestConsole, change: ShadowChange) {
+    while console.changes.receiver_count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    console.changes.send(change).unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_row_is_sent_to_pages_that_show_it() {
+    let console = TestConsole::start().await;
+    console.report("House A#lamp", r#"{"led":"on"}"#).await;
+    console.report("House B#lamp", r#"{"led":"on"}"#).await;
+    let mut all = Events::open(&console, "/events?page=fleet").await;
+    let mut some = Events::open(&console, "/events?page=fleet&prefix=House+B%23").await;
+    send(&console, led(&console, "House A#lamp", 1, "\"on\"")).await;
+    let row = all.until("</tr>").await;
+    assert!(
+        row.contains("event: fragment") && row.contains("<tr id=\"r"),
+        "{row}"
+    );
+    assert!(row.contains("/device?id=House+A%23lamp"), "{row}");
+    send(&console, led(&console, "House B#lamp", 1, "\"on\"")).await;
+    assert!(!some.until("</tr>").await.contains("House A"));
+}
+
+#[tokio::test]
+async fn a_device_shows_its_state_and_the_change() {
+    let console = TestConsole::start().await;
+    console.report("lamp", r#"{"led":"on"}"#).await;
+    let mut events = Events::open(&console, "/events?page=device&id=lamp&name=main").await;
+    send(&console, led(&console, "other", 1, "\"on\"")).await;
+    send(&console, led(&console, "lamp", 1, "\"on\"")).await;
+    let text = events.until("event: entry").await;
+    assert!(
+        text.contains("id=\"state\"") && text.contains("event: fragment"),
+        "{text}"
+    );
+    let text = events.until("</li>\n\n").await;
+    assert!(text.contains("<li data-into=\"timeline\""), "{text}");
+    assert!(
+        text.contains("href=\"/device?id=lamp&amp;name=main&amp;at="),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn live_shows_changes_that_pass_the_filter_and_keeps_them() {
+    let console = TestConsole::start().await;
+    let mut events = Events::open(
+        &console,
+        "/events?page=live&path=/led&state=reported&prefix=lamp",
+    )
+    .await;
+    let mut other = led(&console, "lamp-1", 1, "1");
+    other.change.documents[0].state = State::Desired;
+    send(&console, other).await;
+    send(&console, led(&console, "fan", 1, "1")).await;
+    send(&console, led(&console, "lamp-2", 1, "\"<b>\\r\"")).await;
+    let text = events.until("</li>\n\n").await;
+    assert!(
+        text.contains("lamp-2") && !text.contains("fan") && !text.contains("lamp-1"),
+        "{text}"
+    );
+    assert!(text.contains("&lt;b&gt;"), "{text}");
+    let page = console.html("/live?prefix=lamp").await;
+    assert!(
+        page.contains("lamp-1") && page.contains("lamp-2") && !page.contains("fan<"),
+        "{page}"
+    );
+    let page = console.html("/live?change=lamp-2-1").await;
+    assert!(page.contains("Selected change"), "{page}");
+}
+
+#[tokio::test]
+async fn event_streams_need_a_session_and_the_own_origin() {
+    let console = TestConsole::start().await;
+    let own = format!("http://{}", console.address);
+    for (site, origin, status) in [
+        ("", "", 403),
+        ("cross-site", "", 403),
+        ("same-site", "", 403),
+        ("none", "", 403),
+        ("", "http://evil.example", 403),
+        ("", own.as_str(), 200),
+        ("same-origin", "", 200),
+    ] {
+        let request = console
+            .request("GET", "/events")
+            .header("sec-fetch-site", site);
+        let response = request.header("origin", origin).open().await;
+        assert_eq!(response.status(), status, "{site:?} {origin:?}");
+    }
+    let request = console
+        .anonymous("GET", "/events")
+        .header("sec-fetch-site", "same-origin");
+    assert_eq!(request.open().await.status(), 401);
+}
+
+#[tokio::test]
+async fn streams_end_when_the_console_stops() {
+    let console = TestConsole::start().await;
+    let mut events = Events::open(&console, "/events").await;
+    console.console.stop();
+    let end = tokio::time::timeout(Duration::from_secs(20), events.body.frame()).await;
+    assert!(end.unwrap().is_none());
+}
