@@ -1,6 +1,6 @@
 //! Signals that end a long-running command: Ctrl-C and SIGTERM.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,6 +25,41 @@ impl Hangup {
         if self.signal.recv().await.is_some() {
             return;
         }
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Lines that are typed into the terminal of this process. Without a terminal there are none.
+#[derive(Debug)]
+pub(crate) struct Enter(Option<tokio::sync::mpsc::Receiver<()>>);
+
+impl Enter {
+    pub(crate) fn listen() -> Enter {
+        if !io::stdin().is_terminal() {
+            return Enter(None);
+        }
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        // Reading a terminal cannot be cancelled, so the thread ends with the process.
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while matches!(io::stdin().read_line(&mut line), Ok(1..)) {
+                line.clear();
+                if sender.blocking_send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        Enter(Some(receiver))
+    }
+
+    /// Completes when Enter is pressed.
+    pub(crate) async fn pressed(&mut self) {
+        if let Some(receiver) = &mut self.0
+            && receiver.recv().await.is_some()
+        {
+            return;
+        }
+        self.0 = None;
         std::future::pending::<()>().await;
     }
 }

@@ -30,6 +30,9 @@ pub(crate) struct RunningStack {
     pub(crate) http: String,
     /// Bearer token of the HTTP API.
     pub(crate) token: String,
+    /// URL that opens the console once, within ten minutes of the start.
+    #[serde(default)]
+    pub(crate) console: String,
     /// Second token, of `antumbra local --grant`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limited_token: Option<LimitedToken>,

@@ -161,7 +161,10 @@ impl Walk<'_> {
     }
 
     fn node<'a>(&mut self, view: View<'a>, name: Cow<'a, str>, path: String) -> Node<'a> {
-        let is_value = is_leaf(view) || self.model.time(view).is_some() || is_plain_array(view);
+        let is_value = is_leaf(view)
+            || self.model.time(view).is_some()
+            || is_plain_array(view)
+            || is_value_object(view, self.model);
         let (children, written) = match is_value {
             true => (Vec::new(), self.newest(view)),
             false => (self.children(view, &path), None),
@@ -203,6 +206,17 @@ fn leaves(view: View<'_>) -> usize {
 /// An array of scalars is one value.
 fn is_plain_array(view: View<'_>) -> bool {
     view.kind() == Kind::Array && view.children().all(|element| !element.is_container())
+}
+
+/// Such as `{"value":-18,"unit":"°C"}`: one value with its unit, with or without a time.
+fn is_value_object(view: View<'_>, model: &Model) -> bool {
+    let is_known = |name: &str| {
+        ["value", "unit"].contains(&name)
+            || model.timestamp_fields.iter().any(|field| field == name)
+    };
+    view.kind() == Kind::Object
+        && view.get("value").is_some_and(|value| !value.is_container())
+        && view.children().all(|child| is_known(&child.key()))
 }
 
 /// Puts the nodes of both documents together, by name.
@@ -306,11 +320,7 @@ fn cell(view: View<'_>, written: Option<Timestamp>, path: &str, model: &Model) -
         .then(|| view.get("value"))
         .flatten();
     let inner = inner.filter(|value| !value.is_container());
-    let known = |name: &str| {
-        ["value", "unit"].contains(&name)
-            || model.timestamp_fields.iter().any(|field| field == name)
-    };
-    let is_plain = inner.is_some() && view.children().all(|child| known(&child.key()));
+    let is_plain = is_value_object(view, model);
     let (shown, unit) = match inner.filter(|_| is_plain) {
         Some(value) => (
             value,
@@ -409,7 +419,7 @@ mod tests {
         let reported =
             r#"{"a":{"b":{"c":{"d":{"e":1}}}},"probes":[{"id":"top","t":1},{"id":"low","t":2}]}"#;
         let all = rows(reported, "{}", &[]);
-        assert_eq!(all[3], "      c/d/e 1 -");
+        assert_eq!(all[3], "      d/e 1 -");
         assert!(all.contains(&"  top (2)".to_owned()), "{all:?}");
     }
 

@@ -4,10 +4,10 @@
 //! request must name a loopback host, or one that was allowed, and a request with an `Origin` must come from a page
 //! of the same server. Connections are limited in number, and so is the time of sending a request's head.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use antumbra_console::security::is_loopback;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
@@ -138,15 +138,6 @@ impl AllowedHosts {
             .any(|origin| !is_own(origin.as_bytes()));
         foreign.then(|| "requests of other web pages are not allowed".to_owned())
     }
-}
-
-fn is_loopback(name: &str) -> bool {
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    let is_address = address
-        .parse::<IpAddr>()
-        .is_ok_and(|address| address.is_loopback());
-    let name = name.to_ascii_lowercase();
-    is_address || name == "localhost" || name.ends_with(".localhost")
 }
 
 #[cfg(test)]

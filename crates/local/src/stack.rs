@@ -3,6 +3,7 @@
 //! The functions are built as on AWS (`functions`); only their callers differ (`event_sources`, `api`).
 
 mod api;
+mod console;
 mod data_directory;
 mod event_sources;
 mod functions;
@@ -17,6 +18,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use antumbra_console::Console;
 use antumbra_dynamodb::{
     DynamoDbSettings, HISTORY, MAIN, MESSAGES, SECRETS, TableError, TableSettings,
 };
@@ -183,6 +185,7 @@ pub struct Stack {
     http_token: HttpToken,
     limited_token: Option<String>,
     http_api: Running,
+    console: Arc<Console>,
     // Fields are dropped in order: event sources stop before the services.
     event_sources: Vec<Running>,
     sweep: Function,
@@ -295,8 +298,14 @@ impl Stack {
             grants: options.http_grants,
         }));
         let files = Arc::new(RwLock::new(Arc::from(options.registration_files)));
-        let (http_address, http_api) =
-            api::start(&services, options.http_port, tokens, Arc::clone(&files)).await?;
+        let (http_address, http_api, console) = api::start(
+            &services,
+            options.http_port,
+            tokens,
+            Arc::clone(&files),
+            &streams[0],
+        )
+        .await?;
         let addresses = Addresses {
             dynamodb: services.dynamodb.address(),
             aws: services.queues.address(),
@@ -308,6 +317,7 @@ impl Stack {
             http_token,
             limited_token,
             http_api,
+            console,
             event_sources,
             sweep,
             listener,
@@ -323,6 +333,11 @@ impl Stack {
 
     pub fn http_token(&self) -> &HttpToken {
         &self.http_token
+    }
+
+    /// Returns a URL that opens the console once, within ten minutes.
+    pub fn console_url(&self) -> String {
+        self.console.login_url()
     }
 
     /// The token with the grants of the options.
@@ -357,6 +372,8 @@ impl Stack {
 
     /// Waits for running invocations and stops everything, event sources first.
     pub async fn stop(self) {
+        // Open pages would keep the server waiting.
+        self.console.stop();
         self.http_api.stop().await;
         for source in self.event_sources {
             source.stop().await;

@@ -23,7 +23,7 @@ use crate::commands::registrations::Directory;
 use crate::connection::Connection;
 use crate::error::{CliError, chain};
 use crate::output::{BAD, FAINT, STRONG, print, styled, table};
-use crate::signals::Signals;
+use crate::signals::{Enter, Signals};
 use crate::stacks::{self, DEFAULT_NAME, Entry, LimitedToken, RunningStack};
 use ready_file::ReadyFile;
 use reload::Reload;
@@ -148,7 +148,8 @@ pub(crate) async fn run(
         stack = starting => stack.map_err(start_error)?,
         () = signals.next() => return Ok(()),
     };
-    let running = running_stack(&stack, &arguments.name, &arguments.grant);
+    let console_url = stack.console_url();
+    let running = running_stack(&stack, &arguments.name, &arguments.grant, &console_url);
     // The stack can be used without its entry, by its addresses.
     let entry = Entry::claim(&arguments.name).and_then(|entry| {
         let Some(mut entry) = entry else {
@@ -173,11 +174,17 @@ pub(crate) async fn run(
             &settings,
             enabled_registrations,
             entry.is_some(),
+            &console_url,
         ),
     })?;
+    let mut enter = Enter::listen();
     loop {
         tokio::select! {
             () = signals.next() => break,
+            () = enter.pressed() => {
+                print(&format!("Console: {}", stack.console_url()))?;
+                continue;
+            }
             () = reload.wanted() => {}
         }
         // A closed terminal sends the same signal as a request to reload.
@@ -285,7 +292,7 @@ fn token_hint(token: &HttpToken, arguments: &LocalArguments) -> String {
 }
 
 /// The content of the ready file and of the file in the state directory.
-fn running_stack(stack: &Stack, name: &str, grants: &[Grant]) -> RunningStack {
+fn running_stack(stack: &Stack, name: &str, grants: &[Grant], console_url: &str) -> RunningStack {
     let addresses = stack.addresses();
     RunningStack {
         name: name.to_owned(),
@@ -296,6 +303,7 @@ fn running_stack(stack: &Stack, name: &str, grants: &[Grant]) -> RunningStack {
         mqtt: format!("mqtt://{}", addresses.mqtt),
         http: format!("http://{}", addresses.http),
         token: stack.http_token().text.clone(),
+        console: console_url.to_owned(),
         limited_token: stack.limited_token().map(|token| LimitedToken {
             token: token.to_owned(),
             grants: grants.iter().map(ToString::to_string).collect(),
@@ -313,6 +321,7 @@ fn banner(
     settings: &Settings,
     enabled_registrations: usize,
     is_found: bool,
+    console_url: &str,
 ) -> String {
     let addresses = stack.addresses();
     let row = |name: &str, address: String, hint: &str| {
@@ -396,8 +405,16 @@ fn banner(
             addresses.http
         ),
     ];
+    let another = match std::io::stdin().is_terminal() {
+        true => "opens once, within 10 minutes; Enter prints another",
+        false => "opens once, within 10 minutes",
+    };
+    let console = format!(
+        "  Console   {console_url}\n            {}",
+        styled(FAINT, another)
+    );
     format!(
-        "{}\n{}{differences}\n\n{registrations}, {storage}{unkind}. \
+        "{}\n{}\n{console}{differences}\n\n{registrations}, {storage}{unkind}. \
          Try in another terminal:\n\n  {}\n\n\
          Stop with Ctrl-C.",
         styled(STRONG, "Antumbra is up."),

@@ -55,7 +55,7 @@ async fn desired_is_previewed_written_and_guarded_by_its_version() {
         .await;
     assert_eq!(preview.status, 200);
     assert!(
-        text(&preview.text).contains("Preview , not written + added / led \"off\""),
+        text(&preview.text).contains("Preview , not written + added /led \"off\""),
         "{}",
         text(&preview.text)
     );

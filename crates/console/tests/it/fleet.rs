@@ -20,11 +20,11 @@ async fn rows_show_newest_value_delta_versions_and_age() {
     console
         .desire("House A#Kitchen#Freezer", r#"{"mode":"eco","door":"open"}"#)
         .await;
-    console.clock.advance(Duration::from_secs(13));
+    console.clock.advance(Duration::from_millis(13_500));
     let page = console.html("/").await;
     let shown = text(&page);
     assert!(shown.contains("House A # Kitchen # Freezer"), "{shown}");
-    assert!(shown.contains("-18.1"), "{shown}");
+    assert!(shown.contains("-18.1 °C /temp 2 open"), "{shown}");
     assert!(
         shown.contains("2 open /door /mode v2 v1 13 s ago"),
         "{shown}"
