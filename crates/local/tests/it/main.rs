@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "support code of tests may panic")]
 
 mod closed;
+mod console;
 mod data_plane;
 mod device;
 mod dynamodb;
