@@ -19,6 +19,7 @@ mod chart;
 #[allow(dead_code)]
 mod components;
 mod compress;
+#[allow(dead_code)]
 mod json;
 mod live;
 mod pages;

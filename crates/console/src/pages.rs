@@ -3,11 +3,8 @@
 //! A page is one module: a model, a function from it to HTML, handlers, and `routes`. A new page is a module here, a line in
 //! [`console`], and an entry of the navigation in `view.rs`.
 
-<<<<<<< HEAD
-mod deliveries;
-=======
 pub(crate) mod changes;
->>>>>>> 1cf0a4d0 (Update open pages of the console as changes are written)
+mod deliveries;
 pub(crate) mod device;
 pub(crate) mod fleet;
 mod inbox;
@@ -44,16 +41,13 @@ pub fn console(console: Arc<Console>) -> Router {
         .route("/assets/{name}", get(assets::get))
         .merge(fleet::routes())
         .merge(device::routes())
-<<<<<<< HEAD
         .merge(registrations::routes())
         .merge(sensors::routes())
         .merge(deliveries::routes())
         .merge(inbox::routes())
         .merge(queues::routes())
-=======
         .merge(changes::routes())
         .route(live::PATH, get(live::events))
->>>>>>> 1cf0a4d0 (Update open pages of the console as changes are written)
         .layer(CatchPanicLayer::custom(view::panicked))
         .layer(from_fn_with_state(Arc::clone(&console), guard))
         .layer(from_fn(compress))

@@ -2,9 +2,6 @@
 #![allow(clippy::unwrap_used)]
 #![allow(dead_code)]
 
-<<<<<<< HEAD
-=======
->>>>>>> 1cf0a4d0 (Update open pages of the console as changes are written)
 mod deliveries;
 mod device;
 mod fleet;
