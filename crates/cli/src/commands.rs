@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod clients;
+pub(crate) mod console;
 pub(crate) mod cost;
 pub(crate) mod demo;
 pub(crate) mod doctor;

@@ -303,6 +303,12 @@ impl Connection {
         Ok(())
     }
 
+    /// Uses the local stack, also if no option says so.
+    pub(crate) fn use_local(&mut self) -> Result<(), CliError> {
+        self.local.get_or_insert(None);
+        self.find_stack()
+    }
+
     pub(crate) fn is_local(&self) -> bool {
         self.local.is_some()
     }

@@ -18,6 +18,7 @@ use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use commands::changes::ChangesCommand;
 use commands::clients::ClientsArguments;
+use commands::console::ConsoleArguments;
 use commands::cost::CostArguments;
 use commands::demo::DemoArguments;
 use commands::doctor::DoctorArguments;
@@ -60,6 +61,8 @@ enum Command {
     /// Show a tour: a small fleet on an in-memory stack. Every step is checked.
     ///
     /// Example: antumbra demo
+    ///
+    /// With --into-local, a fleet reports to the running local stack, to look at in its console.
     Demo(DemoArguments),
     /// Follow the changes of all shadows.
     ///
@@ -70,6 +73,10 @@ enum Command {
     ///
     /// Example: antumbra clients list
     Clients(ClientsArguments),
+    /// Open the console for a deployment on AWS: web pages on this machine, with your AWS credentials.
+    ///
+    /// Example: antumbra console --region eu-central-1
+    Console(ConsoleArguments),
     /// Estimate the monthly bill of a fleet on AWS.
     ///
     /// Example: antumbra cost --devices 10000 --reports-per-minute 1
@@ -179,15 +186,21 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         json,
         command,
     } = arguments;
-    connection.find_stack()?;
+    match &command {
+        Command::Demo(demo) if demo.into_local => connection.use_local()?,
+        _ => connection.find_stack()?,
+    }
     // Errors of DynamoDB name the endpoint.
     let explain = |error| connection.explain(error);
     let text = match command {
         Command::Demo(demo) => {
-            return commands::demo::run(demo, &connection.topic_prefix(), json).await;
+            return commands::demo::run(demo, &connection, json).await;
         }
         Command::Local(local) => {
             return commands::local::run(local, &connection, json).await;
+        }
+        Command::Console(console) => {
+            return commands::console::run(console, &connection, json).await;
         }
         Command::Listen(listen) => return commands::listen::run(listen, json).await,
         Command::Messages(messages) => {

@@ -18,6 +18,10 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("changes", &[TABLE, &["layout"]]),
     ("clients", &[TABLE, QUEUE]),
     ("completions", &[]),
+    (
+        "console",
+        &[&["region", "profile", "table", "layout", JSON]],
+    ),
     ("cost", &[&[JSON]]),
     ("demo", &[&["topic_prefix", JSON]]),
     ("doctor", &[TABLE, QUEUE, BROKER]),

@@ -29,6 +29,6 @@ mod time;
 mod tree;
 mod view;
 
-pub use live::{Changes, Follow, ShadowChange};
+pub use live::{Changes, Follow, ShadowChange, follow_feed};
 pub use pages::console;
-pub use state::{Console, Options, Place};
+pub use state::{Console, Options, Place, system_zone};

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use antumbra_dynamodb::Feed;
 use antumbra_service::history::RecordedChange;
+use antumbra_service::history::feed::{FeedFilter, FeedStart, NewerOnly};
 use antumbra_service::shadows::{DocumentSet, ShadowId};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -57,6 +59,38 @@ pub type Changes = BoxStream<'static, Result<Vec<ShadowChange>, String>>;
 
 /// Opens a stream of changes.
 pub type Follow = Arc<dyn Fn() -> Changes + Send + Sync>;
+
+/// Changes that one read of the feed returns.
+const FEED_PAGE: usize = 500;
+/// Time that one read of the feed waits for changes.
+const FEED_WAIT: Duration = Duration::from_secs(15);
+
+/// Follows the change feed of a deployment.
+pub fn follow_feed(feed: Feed) -> Follow {
+    Arc::new(move || {
+        let start = (feed.clone(), FeedStart::Now, NewerOnly::default());
+        stream::unfold(start, |(feed, start, mut newer)| async move {
+            let filter = FeedFilter::default();
+            let read = feed.read(&start, FEED_PAGE, FEED_WAIT, &filter).await;
+            match read {
+                Ok(page) => {
+                    let mut changes = page.changes;
+                    changes.retain(|change| newer.is_new(change));
+                    let changes = changes.into_iter().map(|change| ShadowChange {
+                        id: change.id,
+                        shadow: change.shadow,
+                        change: change.change,
+                    });
+                    let next = FeedStart::parse(&page.cursor.0);
+                    Some((Ok(changes.collect()), (feed, next, newer)))
+                }
+                // The reader opens another stream.
+                Err(error) => Some((Err(error.to_string()), (feed, FeedStart::Now, newer))),
+            }
+        })
+        .boxed()
+    })
+}
 
 /// News for open pages.
 #[derive(Debug, Clone)]

@@ -88,3 +88,8 @@ impl Console {
         self.services.clock.now()
     }
 }
+
+/// The time zone of this machine.
+pub fn system_zone() -> TimeZone {
+    TimeZone::system()
+}

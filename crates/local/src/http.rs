@@ -4,6 +4,7 @@
 //! request must name a loopback host, or one that was allowed, and a request with an `Origin` must come from a page
 //! of the same server. Connections are limited in number, and so is the time of sending a request's head.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+
+use crate::listen::{self, StartError};
+use crate::task::Running;
 
 /// Time that connections get to end on a stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,6 +52,19 @@ const LIMITS: Limits = Limits {
     header_timeout: Duration::from_secs(15),
     connections: 1000,
 };
+
+/// Binds a port of this machine.
+pub async fn bind(
+    service: &'static str,
+    port: u16,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    listen::bind(service, port).await
+}
+
+/// Serves on a port of this machine, for loopback names only.
+pub fn start(listener: TcpListener, router: Router) -> Running {
+    Running::start(|stop| serve(listener, router, AllowedHosts::default(), stop))
+}
 
 /// Serves until the stop, then lets running requests finish.
 pub(crate) async fn serve(
@@ -142,8 +159,6 @@ impl AllowedHosts {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 

@@ -3,6 +3,7 @@
 //! Any result that differs from the expected one makes it fail, so the demo is a test too.
 
 mod access;
+mod fleet;
 mod history;
 mod inbox;
 mod notifications;
@@ -21,6 +22,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::connection::Connection;
 use crate::error::CliError;
 use crate::output::{FAINT, STRONG, json, print, styled};
 use report::{DemoFailure, DemoReport, DemoResult, Step};
@@ -51,13 +53,28 @@ pub(crate) struct DemoArguments {
     /// Make a function fail at every call, to show that the demo notices.
     #[arg(long = "break", value_name = "FUNCTION", value_parser = PossibleValuesParser::new(FUNCTIONS))]
     broken: Option<String>,
+    /// Let a small fleet live in the running local stack instead, to look at in its console.
+    #[arg(long, conflicts_with = "broken")]
+    pub(crate) into_local: bool,
+    /// Time for which that fleet reports.
+    #[arg(
+        long,
+        default_value_t = 300,
+        value_name = "SECONDS",
+        requires = "into_local"
+    )]
+    seconds: u64,
 }
 
 pub(crate) async fn run(
     arguments: DemoArguments,
-    topic_prefix: &TopicPrefix,
+    connection: &Connection,
     as_json: bool,
 ) -> Result<(), CliError> {
+    if arguments.into_local {
+        return fleet::run(connection, arguments.seconds).await;
+    }
+    let topic_prefix = &connection.topic_prefix();
     let mut report = DemoReport::new(!as_json);
     report.print(&format!(
         "{} Everything runs in this process and in memory; every step is checked.\n{}",

@@ -278,7 +278,7 @@ fn json(device: &Device) -> Response {
 }
 
 fn shown_command(view: &View, device: &Device) -> String {
-    let mut arguments = format!("shadow show {}", quoted(device.shadow.id()));
+    let mut arguments = format!("shadow get {}", quoted(device.shadow.id()));
     if device.shadow.name() != DEFAULT_NAME {
         arguments.push_str(&format!(" --name {}", quoted(device.shadow.name())));
     }

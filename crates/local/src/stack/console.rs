@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_console::{Changes, Console, Follow, Options, Place, ShadowChange};
+use antumbra_console::{Changes, Console, Follow, Options, Place, ShadowChange, system_zone};
 use antumbra_dynamodb::MAIN;
 use antumbra_dynamodb::streams::event::invocation;
 use antumbra_dynamodb::streams::{Client, Record, StreamFollower};
@@ -17,7 +17,6 @@ use antumbra_wire::stream::{StreamBatch, Tape};
 use aws_types::SdkConfig;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use jiff::tz::TimeZone;
 
 /// Pause between polls of an unchanged stream, while a page is open.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,7 +42,7 @@ pub(super) fn console(
         },
         write: true,
         port: address.port(),
-        zone: TimeZone::system(),
+        zone: system_zone(),
         follow: Some(follow),
     })
 }
