@@ -52,6 +52,11 @@ const SHOWN_ONLY: &[(&str, &str, &str)] = &[
         "builds; CI runs these commands",
     ),
     (
+        "docs/console.md",
+        "$ antumbra console",
+        "needs a deployment on AWS",
+    ),
+    (
         "docs/deploy.md",
         "$ pip install",
         "deploys to AWS; scripts/check-infra runs it with an emulator",

@@ -141,3 +141,87 @@ pub(crate) fn change(console: &TestConsole, version: i64) -> RecordedChange {
         documents: Vec::new(),
     }
 }
+
+/// Temperatures that rise, and a door that opens once.
+fn documents(count: usize) -> Vec<String> {
+    let document = |n: usize| {
+        let door = if n == 2 { "open" } else { "closed" };
+        format!("{{\"door\":\"{door}\",\"temp\":{{\"value\":{n}}}}}")
+    };
+    (0..count).map(document).collect()
+}
+
+#[tokio::test]
+async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
+    let console = TestConsole::start().await;
+    console
+        .recorded_reports("freezer", &documents(12), Duration::from_secs(60))
+        .await;
+    let page = console.html("/device?id=freezer").await;
+    let shown = text(&page);
+    assert!(shown.contains("12 changes in this range"), "{shown}");
+    assert!(
+        shown.contains("reported v12 60 s ago") || shown.contains("reported v12 1 min ago"),
+        "{shown}"
+    );
+    // Five are shown, then similar ones fold.
+    assert!(shown.contains("4 changes of /temp"), "{shown}");
+    assert!(
+        page.contains("class=\"series\" d=\"M") && page.contains("/temp/value"),
+        "{page}"
+    );
+    let shown = text(
+        &console
+            .html("/device?id=freezer&at=2026-01-31T12:02:30Z")
+            .await,
+    );
+    assert!(
+        shown.contains("State at 12:02:30") && shown.contains("reported v3, desired none"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("door \"open\" \"closed\""),
+        "the value then and now: {shown}"
+    );
+    assert!(shown.contains("Back to now"), "{shown}");
+    let (_, previous) = page.split_once("rel=\"prev\" href=\"").unwrap();
+    let previous = previous.split('"').next().unwrap().replace("&amp;", "&");
+    let shown = text(&console.html(&previous).await);
+    assert!(shown.contains("reported v11"), "{shown}");
+    let shown = text(
+        &console
+            .html("/device?id=freezer&from=12:01:30&to=now")
+            .await,
+    );
+    assert!(shown.contains("~ updated /temp 1 11 reported"), "{shown}");
+    assert!(shown.contains("0 added, 1 updated, 0 removed"), "{shown}");
+    let shown = text(&console.html("/device?id=freezer&path=/door").await);
+    assert!(shown.contains("\"closed\" → to \"open\""), "{shown}");
+    let shown = text(&console.html("/device?id=freezer&at=11:00").await);
+    assert!(shown.contains("did not exist"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_page_of_a_busy_device_stays_small() {
+    let console = TestConsole::start().await;
+    let document = |n: usize| {
+        let fields = (0..500).map(|field| {
+            format!(
+                "\"field-{field}\":{}",
+                if field == n % 500 { n } else { field }
+            )
+        });
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    };
+    let documents: Vec<String> = (0..150).map(document).collect();
+    console
+        .recorded_reports("busy", &documents, Duration::from_secs(10))
+        .await;
+    let request = console
+        .request("GET", "/device?id=busy")
+        .header("accept-encoding", "gzip, br, zstd");
+    let response = request.send().await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-encoding"), Some("zstd"));
+    assert!(response.bytes < 60 * 1024, "{} bytes", response.bytes);
+}

@@ -8,6 +8,7 @@ mod fleet;
 mod hostile;
 mod inbox;
 mod live;
+mod policy;
 mod queues;
 mod registrations;
 mod security;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use antumbra_console::{Console, Follow, Options, Place, ShadowChange, console};
 use antumbra_dynamodb::{
@@ -13,15 +14,18 @@ use antumbra_http_api::{FailedMessageQueues, RegistrationFiles, Services};
 use antumbra_notify::redrive::Resender;
 use antumbra_publish::webhook::Guard;
 use antumbra_service::clients::Clients;
+use antumbra_service::clock::Clock as _;
 use antumbra_service::clock::{ManualClock, SystemClock};
 use antumbra_service::deliveries::{Deliveries, Queues};
 use antumbra_service::inbox::Outbound;
 use antumbra_service::sensors::Sensors;
-use antumbra_service::shadows::{ShadowId, Shadows, Update};
-use antumbra_shadow::{Document, Model, Timestamp};
+use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows, Update};
+use antumbra_shadow::{Document, Model, Patch, Timestamp};
 use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation};
+use antumbra_wire::items::ShadowItem;
 use axum::Router;
 use axum::body::Body;
 use futures_util::StreamExt as _;
@@ -360,4 +364,53 @@ pub(crate) fn text(html: &str) -> String {
         .replace("&quot;", "\"");
     let text = text.replace("&amp;", "&");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl TestConsole {
+    /// Reports documents, a time apart, and records the writes as the history writer does.
+    pub(crate) async fn recorded_reports(&self, id: &str, documents: &[String], apart: Duration) {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut before: Option<(Document, u64)> = None;
+        let model = Model::default();
+        for (number, json) in documents.iter().enumerate() {
+            let version = number as u64 + 1;
+            self.report(id, json).await;
+            let shadow = ShadowId::new(id).unwrap();
+            let stored = self
+                .services
+                .shadows
+                .read(&shadow, DocumentSet::Reported)
+                .await;
+            let stored = stored.unwrap().reported.unwrap();
+            let time = u64::try_from(stored.timestamp.nanoseconds()).unwrap();
+            let diff = before.as_ref().map(|(before, _)| {
+                Patch::between(before, &stored.document, &model, usize::MAX).unwrap()
+            });
+            entries.push(Entry {
+                key: HistoryKey {
+                    id: id.to_owned(),
+                    name: "main".to_owned(),
+                    item: ShadowItem::Reported,
+                    time,
+                    version,
+                },
+                operation: match version {
+                    1 => Operation::Insert,
+                    _ => Operation::Modify,
+                },
+                previous_time: before.as_ref().map(|(_, time)| *time),
+                client_token: None,
+                reported: Some(EntryDocument {
+                    diff,
+                    document: (version % 32 == 0 || version == 1).then(|| stored.document.clone()),
+                }),
+                desired: None,
+            });
+            before = Some((stored.document, time));
+            self.clock.advance(apart);
+        }
+        let deadline = self.clock.now().after(Duration::from_secs(600));
+        let written = self.history.write(&entries, deadline, &*self.clock).await;
+        assert!(written.written.iter().all(|written| *written));
+    }
 }

@@ -157,7 +157,10 @@ fn state(id: &str, number: u64, round: u64) -> Value {
         "Charger" | "Solar inverter" | "Heat pump" => json!({
             "power": { "value": tenths(50, 90, 70), "unit": "kW" }, "session": { "energy": round as f64 / 50.0 }
         }),
-        "Fan" => json!({ "speed": ["off", "low", "high"][(wave(round, 30) / 34) as usize] }),
+        "Fan" => {
+            let speed = ["off", "low", "high"][(wave(round, 30) / 34) as usize];
+            json!({ "speed": speed })
+        }
         _ => json!({ "alarm": wave(round + number, 90) > 97, "battery": 64 }),
     }
 }
