@@ -248,6 +248,8 @@ impl View {
             _ => None,
         };
         let place = &self.console.place;
+        let local = time::zoned(self.now, &self.console.zone);
+        let is_elsewhere = local.is_some_and(|now| now.strftime("%Z").to_string() != "UTC");
         let abbreviation = time::zoned(self.now, &self.zone);
         let abbreviation = abbreviation.map(|now| now.strftime("%Z").to_string());
         html! {
@@ -280,8 +282,8 @@ impl View {
                     dd {
                         (abbreviation.unwrap_or_default())
                         @if self.get("tz") == Some("utc") {
-                            @if self.console.zone != TimeZone::UTC { ", " a href=(self.with(&[("tz", "")])) { "show local" } }
-                        } @else if self.console.zone != TimeZone::UTC { ", " a href=(self.with(&[("tz", "utc")])) { "show UTC" } }
+                            @if is_elsewhere { ", " a href=(self.with(&[("tz", "")])) { "show local" } }
+                        } @else if is_elsewhere { ", " a href=(self.with(&[("tz", "utc")])) { "show UTC" } }
                         ", "
                         @if self.exact { a #times href=(self.with(&[("time", "")])) aria-keyshortcuts="t" { "ages" } }
                         @else { a #times href=(self.with(&[("time", "exact")])) aria-keyshortcuts="t" { "exact" } }

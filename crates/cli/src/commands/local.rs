@@ -409,9 +409,10 @@ fn banner(
         true => "opens once, within 10 minutes; Enter prints another",
         false => "opens once, within 10 minutes",
     };
+    let fill = format!("{another}; `{program} demo --into-local` fills it");
     let console = format!(
         "  Console   {console_url}\n            {}",
-        styled(FAINT, another)
+        styled(FAINT, &fill)
     );
     format!(
         "{}\n{}\n{console}{differences}\n\n{registrations}, {storage}{unkind}. \

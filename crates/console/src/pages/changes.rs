@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use antumbra_service::history::{Operation, StateAt};
+use antumbra_registration::{Change, DiffCell, KeyAttributes, Pattern, ShadowRef};
+use antumbra_service::history::{ChangedDocument, Operation, StateAt};
 use antumbra_service::shadows::{Shadow, ShadowId};
-use antumbra_shadow::{State, Timestamp};
+use antumbra_shadow::{Model, Patch, State, Timestamp};
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
+use serde_json::value::RawValue;
 
 use crate::components::{
-    Tone, badge, cmd, command, cut, cut_at, empty, live_state, number, shadow_link,
+    Tone, badge, cmd, command, cut, cut_at, empty, error_note, live_state, number, shadow_link,
 };
 use crate::live::ShadowChange;
 use crate::pages::device::change_values;
@@ -34,11 +36,23 @@ pub(crate) struct Filter {
     state: Option<State>,
     /// JSON Pointer: values there or below.
     path: String,
+    /// Pattern as in registrations, on the values that changed.
+    pattern: Option<Pattern>,
+    /// Reason why the pattern cannot be used; then nothing passes.
+    fault: Option<String>,
 }
 
 impl Filter {
     pub(crate) fn of(view: &View) -> Filter {
+        let pattern = view.get("pattern").map(Pattern::of_change);
+        let (pattern, fault) = match pattern {
+            Some(Ok(pattern)) => (Some(pattern), None),
+            Some(Err(fault)) => (None, Some(fault.to_string())),
+            None => (None, None),
+        };
         Filter {
+            pattern,
+            fault,
             prefix: view.get("prefix").unwrap_or_default().to_owned(),
             state: view.get("state").and_then(|state| state.parse().ok()),
             path: view
@@ -55,9 +69,15 @@ impl Filter {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let mut documents = change.change.documents.iter();
-        change.shadow.id().starts_with(&self.prefix)
+        let is_matched = |document: &ChangedDocument| match &self.pattern {
+            Some(pattern) => matches(pattern, change, document),
+            None => true,
+        };
+        self.fault.is_none()
+            && change.shadow.id().starts_with(&self.prefix)
             && documents.any(|document| {
                 self.state.is_none_or(|state| state == document.state)
+                    && is_matched(document)
                     && (self.path.is_empty()
                         || document
                             .values
@@ -66,6 +86,46 @@ impl Filter {
                             .any(|leaf| is_below(&leaf.pointer)))
             })
     }
+}
+
+/// Returns whether a pattern matches the change of a document, by the values that changed.
+fn matches(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument) -> bool {
+    let value = |json: &Option<String>| {
+        let json = json.clone().and_then(|json| RawValue::from_string(json).ok());
+        json.into_iter().collect::<Vec<_>>()
+    };
+    let leaves = document.values.iter().flatten();
+    let leaves: Vec<_> = leaves
+        .map(|leaf| (&leaf.pointer, value(&leaf.old), value(&leaf.new)))
+        .collect();
+    let patch = serde_json::to_string(&leaves).ok();
+    let documents = patch.and_then(|text| Patch::parse(&text).ok()?.documents().ok());
+    let Some([old, new]) = &documents else {
+        return false;
+    };
+    let recorded = &change.change;
+    let [old, new] = [Some(old.view()), Some(new.view())];
+    let model = Model::default();
+    let diff = DiffCell::new(old, new, &model);
+    pattern.matches(&Change {
+        key: "",
+        key_attributes: KeyAttributes::default(),
+        shadow: Some(ShadowRef {
+            id: change.shadow.id(),
+            name: change.shadow.name(),
+            state: document.state,
+        }),
+        operation: recorded.operation,
+        expired: false,
+        version: u64::try_from(recorded.version.0).ok(),
+        previous_version: None,
+        client_token: recorded.client_token.as_deref(),
+        timestamp: i64::try_from(recorded.time.nanoseconds()).ok(),
+        old,
+        new,
+        diff: &diff,
+        acknowledged: None,
+    })
 }
 
 async fn show(view: View) -> Response {
@@ -88,6 +148,7 @@ async fn show(view: View) -> Response {
         }
         div.stack data-events=(events(&view)) {
             (form(&view, &filter))
+            @if let Some(fault) = &filter.fault { (error_note("The pattern cannot be used.", fault, &view)) }
             div.cols.cols-inspect[inspector.is_some()] {
                 section.panel aria-label="Changes" {
                     div.held-back #held role="status" hidden {
@@ -120,7 +181,8 @@ fn events(view: &View) -> String {
             ("page", "live"),
             ("prefix", get("prefix")),
             ("state", get("state")),
-            ("path", get("path")),
+            (("path", get("path")),
+            ("pattern", get("pattern")),
         ],
     )
 }
@@ -130,6 +192,8 @@ fn form(view: &View, filter: &Filter) -> Markup {
         form.filter method="get" action="/live" role="search" {
             label.wide { "Id prefix " input.field name="prefix" value=(filter.prefix) placeholder="all shadows" spellcheck="false" aria-keyshortcuts="/"; }
             label.wide { "Path " input.field name="path" value=(filter.path) placeholder="e.g. /temp" spellcheck="false"; }
+            label.wide { "Pattern " input.field name="pattern" value=(view.get("pattern").unwrap_or_default())
+                placeholder="e.g. {\"new\":{\"temp\":{\"value\":[{\"numeric\":[\">\",-15]}]}}}" spellcheck="false"; }
             label { "State " select.field name="state" {
                 option value="" selected[filter.state.is_none()] { "both" }
                 @for state in [State::Reported, State::Desired] {

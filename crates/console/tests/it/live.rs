@@ -171,3 +171,20 @@ async fn streams_end_when_the_console_stops() {
     let end = tokio::time::timeout(Duration::from_secs(20), events.body.frame()).await;
     assert!(end.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn live_filters_by_a_pattern_of_registrations() {
+    let console = TestConsole::start().await;
+    let pattern = "%7B%22new%22%3A%7B%22led%22%3A%5B%22on%22%5D%7D%7D";
+    let path = format!("/events?page=live&pattern={pattern}");
+    let mut events = Events::open(&console, &path).await;
+    send(&console, led(&console, "lamp-1", 1, "\"dim\"")).await;
+    send(&console, led(&console, "lamp-2", 1, "\"on\"")).await;
+    let text = events.until("</li>\n\n").await;
+    assert!(
+        text.contains("lamp-2") && !text.contains("lamp-1"),
+        "{text}"
+    );
+    let page = console.html("/live?pattern=%7B").await;
+    assert!(page.contains("The pattern cannot be used."), "{page}");
+}

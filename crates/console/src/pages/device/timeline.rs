@@ -14,23 +14,30 @@ const SHOWN: usize = 100;
 const VALUES: usize = 8;
 /// Newest changes, which never fold.
 const UNFOLDED: usize = 5;
+/// Changes above the one that is shown.
+const LATER: usize = 3;
 /// Similar changes in a row that fold.
 const RUN: usize = 4;
 
 pub(super) fn panel(view: &View, device: &Device) -> Markup {
     let path = view.get("path").filter(|path| path.starts_with('/'));
+    let at = device.past.as_ref().map(|(at, _)| *at);
+    // A past moment is near the top, below a few later changes.
+    let later = device
+        .changes
+        .iter()
+        .filter(|change| at.is_some_and(|at| change.time > at));
+    let changes = &device.changes[later.count().saturating_sub(LATER)..];
     let selected: Vec<RecordedChange> = match path {
-        None => device.changes.iter().take(SHOWN).cloned().collect(),
+        None => changes.iter().take(SHOWN).cloned().collect(),
         Some(path) => {
-            let kept = device
-                .changes
+            let kept = changes
                 .iter()
                 .cloned()
                 .filter_map(|mut change| change.keep_path(path).then_some(change));
             kept.take(SHOWN).collect()
         }
     };
-    let at = device.past.as_ref().map(|(at, _)| *at);
     let current = at.and_then(|at| {
         selected
             .iter()
