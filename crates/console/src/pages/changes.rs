@@ -91,7 +91,9 @@ impl Filter {
 /// Returns whether a pattern matches the change of a document, by the values that changed.
 fn matches(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument) -> bool {
     let value = |json: &Option<String>| {
-        let json = json.clone().and_then(|json| RawValue::from_string(json).ok());
+        let json = json
+            .clone()
+            .and_then(|json| RawValue::from_string(json).ok());
         json.into_iter().collect::<Vec<_>>()
     };
     let leaves = document.values.iter().flatten();
@@ -181,7 +183,7 @@ fn events(view: &View) -> String {
             ("page", "live"),
             ("prefix", get("prefix")),
             ("state", get("state")),
-            (("path", get("path")),
+            ("path", get("path")),
             ("pattern", get("pattern")),
         ],
     )
