@@ -1,9 +1,10 @@
 //! DynamoDB Streams: reads the changes of a table outside Lambda.
 //!
-//! [`TableStream`] lists shards and reads their pages; [`StreamRecords`] reads records again that an event source gave up.
-//! [`event`] writes records as the event that Lambda passes to a function.
+//! [`TableStream`] lists shards and reads their pages; [`StreamFollower`] reads all changes from now on,
+//! [`StreamRecords`] reads records again that an event source gave up. [`event`] writes records as the event that Lambda passes to a function.
 
 pub mod event;
+mod follower;
 mod range;
 
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
@@ -11,6 +12,7 @@ use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 
 pub use aws_sdk_dynamodbstreams::Client;
 pub use aws_sdk_dynamodbstreams::types::Record;
+pub use follower::StreamFollower;
 pub use range::StreamRecords;
 
 /// The stream of a table.

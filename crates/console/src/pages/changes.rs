@@ -169,7 +169,7 @@ async fn show(view: View) -> Response {
                 }
                 @if let Some(inspector) = &inspector { (inspector) }
             }
-            (cmd(&command(&view, "shadow watch")))
+            (cmd(&command(&view, "changes follow")))
         }
     };
     view.page(Nav::Live, "Live", &content)

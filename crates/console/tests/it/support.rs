@@ -402,7 +402,8 @@ impl TestConsole {
                 client_token: None,
                 reported: Some(EntryDocument {
                     diff,
-                    document: (version % 32 == 0 || version == 1).then(|| stored.document.clone()),
+                    document: (version.is_multiple_of(32) || version == 1)
+                        .then(|| stored.document.clone()),
                 }),
                 desired: None,
             });
