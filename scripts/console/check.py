@@ -1,0 +1,343 @@
+"""Checks of the console with a real browser. scripts/check-console describes them."""
+
+import argparse
+import http.client
+import pathlib
+import sys
+import time
+import urllib.parse
+
+from browser import Browser
+from fleet import FREEZER, Stack, fill
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
+FREEZER_QUERY = urllib.parse.quote(FREEZER, safe="")
+HOSTILE_QUERY = urllib.parse.quote("<script>alert(1)</script>#\u202eevil#<img src=x onerror=alert(1)>", safe="")
+# Name, path, and a click that selects something.
+PAGES = [
+    ("fleet", "/", None),
+    ("device", f"/device?id={FREEZER_QUERY}", None),
+    ("device-hostile", f"/device?id={HOSTILE_QUERY}", None),
+    ("device-500-fields", f"/device?id={urllib.parse.quote('House A#Attic#Gateway', safe='')}", None),
+    ("live", "/live", None),
+    ("registrations", f"/registrations?name=freezer-too-warm&shadow={FREEZER_QUERY}", None),
+    ("sensors", "/sensors?city=Pozna%C5%84&building=A&id=door-201", None),
+    ("deliveries", "/deliveries?client=facility-desk", "tbody td:first-child a[href*='delivery=']"),
+    ("inbox", "/inbox?source=testThing", None),
+    ("queues", "/queues?queue=quarantine&read=1&plan=1", None),
+]
+NAVIGATION = ["Fleet", "Live", "Registrations", "Sensors", "Deliveries", "Inbox", "Queues"]
+PAGE_BYTES = 60 * 1024
+FIRST_BYTE_SECONDS = 0.050
+LIVE_SECONDS = 0.300
+STREAMS = 50
+IDLE_SHARE = 0.05
+
+results = []
+
+
+def check(name, holds, figure=""):
+    results.append(bool(holds))
+    print(f"{'ok  ' if holds else 'FAIL'}  {name}{f': {figure}' if figure != '' else ''}", flush=True)
+
+
+def attempt(name, action, on_failure=None):
+    """Runs steps that end in an error if the page is not as expected."""
+    try:
+        figure = action()
+        check(name, True, figure if figure is not None else "")
+    except (RuntimeError, AssertionError, OSError) as error:
+        check(name, False, error)
+        if on_failure:
+            on_failure(name)
+
+
+def expect(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+class Check:
+    def __init__(self, stack, browser, axe, screenshots):
+        self.stack, self.browser, self.axe, self.screenshots = stack, browser, axe, screenshots
+        self.base = f"http://{stack.http}"
+
+    def open(self, path):
+        self.browser.open(self.base + path)
+
+    def every_page(self):
+        """Appearance and accessibility, in light and dark, wide and narrow."""
+        browser = self.browser
+        for scheme in ("light", "dark"):
+            for width in (1280, 360):
+                browser.scheme(scheme)
+                browser.size(width)
+                for name, path, click in PAGES:
+                    self.open(path)
+                    if click:
+                        browser.click(browser.find(click))
+                    label = f"{name}, {scheme}, {width} px"
+                    browser.screenshot(self.screenshots / f"{name}-{scheme}-{width}.png")
+                    inner, outer = browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
+                    check(f"{label}: no horizontal scrolling", inner <= outer, "" if inner <= outer else f"{inner} > {outer}")
+                    browser.script(self.axe)
+                    found = browser.script_async(
+                        "const done = arguments[0]; axe.run().then((found) => done([found.passes.length, found.violations"
+                        ".filter((one) => ['serious', 'critical'].includes(one.impact))"
+                        ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`)]))"
+                    )
+                    check(f"{label}: axe-core", found[0] > 0 and not found[1], "; ".join(found[1]))
+        # A script in the content of a device would have opened a dialog, and each step after it would have failed.
+        check("nothing of hostile content runs", browser.script("return document.querySelectorAll('main script, main img').length") == 0)
+        hosts = browser.requested_hosts() - {self.stack.http}
+        check("no request to another host", not hosts, ", ".join(hosts))
+        errors = browser.errors()
+        check("no error in the browser's console", not errors, "; ".join(errors[:3]))
+
+    def navigation(self):
+        browser = self.browser
+        browser.scheme("light")
+        browser.size(1280)
+
+        def by_mouse():
+            self.open("/")
+            for name in NAVIGATION:
+                browser.click(browser.link(name))
+                browser.wait(name, f"return document.title.startsWith('{name}')")
+
+        def by_keys():
+            for name in reversed(NAVIGATION):
+                browser.keys("g", name[0].lower())
+                browser.wait(name, f"return document.title.startsWith('{name}')")
+
+        def by_tab():
+            self.open("/")
+            for _ in range(12):
+                browser.keys("Tab")
+                if browser.script("return document.activeElement.textContent.trim() === 'Sensors'"):
+                    browser.keys("Enter")
+                    browser.wait("Sensors", "return document.title.startsWith('Sensors')")
+                    return
+            raise AssertionError("Tab does not reach the page Sensors")
+
+        def rows():
+            self.open("/sensors?city=Pozna%C5%84&building=A")
+            browser.keys("j")
+            browser.keys("j")
+            browser.keys("k")
+            browser.keys("Enter")
+            browser.wait("a sensor opens", "return location.search.includes('id=')")
+            browser.keys("Escape")
+            browser.wait("Escape closes it", "return !location.search.includes('id=')")
+            browser.keys("/")
+            expect(browser.script("return document.activeElement.name") == "id", "/ does not focus the filter")
+            browser.keys("Escape")
+            browser.keys("?")
+            browser.wait("the help opens", "return document.querySelector('dialog[open]') !== null")
+            browser.keys("Escape")
+
+        attempt("navigation by mouse", by_mouse)
+        attempt("navigation by keyboard: G and a letter", by_keys)
+        attempt("navigation by keyboard: Tab and Enter", by_tab)
+        attempt("rows, filter and help by keyboard", rows)
+
+    def live(self):
+        browser = self.browser
+
+        def visible(path, marker, report):
+            self.open(path)
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            took = []
+            for at in range(5):
+                text = marker(at)
+                start = time.time()
+                report(at)
+                written = time.time()
+                condition = f"return document.body.innerText.includes({text!r}) && Date.now()"
+                seen, _ = browser.wait(f"{text} is visible", condition, 5)
+                # The write itself is not part of it: the response may come after the change is visible.
+                took.append(max(seen / 1000 - written, 0))
+                expect(seen / 1000 >= start - 1, "clocks differ")
+            slowest = max(took)
+            expect(slowest <= LIVE_SECONDS, f"{slowest * 1000:.0f} ms")
+            return f"{slowest * 1000:.0f} ms at most after the response to the write"
+
+        def value(at, base):
+            return {"temp": {"value": base + at, "unit": "°C"}}
+
+        shadow = "House A#Kitchen#Kettle"
+        self.stack.report(shadow, value(0, 0))
+        path = f"/device?id={urllib.parse.quote(shadow, safe='')}"
+        attempt("a live change on Fleet", lambda: visible("/?prefix=House+A%23Kitchen%23Kettle", lambda at: f"{410 + at}", lambda at: self.stack.report(shadow, value(at, 410))))
+        attempt("a live change on Device", lambda: visible(path, lambda at: f"{510 + at}", lambda at: self.stack.report(shadow, value(at, 510))))
+        attempt("a live change on Live", lambda: visible("/live", lambda at: f"{610 + at}", lambda at: self.stack.report(shadow, value(at, 610))))
+
+    def use(self):
+        """The slider, the test bench, a redelivery and a redrive."""
+        browser = self.browser
+
+        def slider():
+            self.open(f"/device?id={FREEZER_QUERY}")
+            element = browser.find("input[type=range]")
+            browser.script("arguments[0].focus()", {"element-6066-11e4-a52e-4f735466cecf": element})
+            browser.keys("Home")
+            browser.wait("a past state", "return new URLSearchParams(location.search).get('at') !== null", 5)
+
+        def bench():
+            self.open("/registrations")
+            browser.type(browser.find("#shadow"), FREEZER)
+            browser.click(browser.find(".bench-col form button"))
+            browser.wait("recorded changes", "return document.querySelector('#pick') !== null")
+            browser.click(browser.find("#pick option[value^='reported@']"))
+            browser.click(browser.find(".bench-col form button"))
+            browser.wait("a reported change", "return document.querySelector('#pick').value.startsWith('reported@')")
+            browser.click(browser.link("freezer-too-warm"))
+            browser.wait("a deciding line", "return document.querySelector('.code .n, .code .y') !== null")
+            browser.type(browser.find("#draft"), '{"new":{"temp":{"value":[{"exists":true}]}}}')
+            browser.click(browser.find("#draft ~ div button"))
+            browser.wait("the draft is tried", "return document.body.innerText.includes('In the last 24 h')")
+            expect("Matches." in browser.text(), "the draft does not match")
+
+        def typed():
+            self.open("/registrations?name=freezer-too-warm&shadow=" + FREEZER_QUERY)
+            browser.type(browser.find("#old"), '{"temp":{"value":-20}}')
+            browser.type(browser.find("#new"), '{"temp":{"value":3}}')
+            browser.click(browser.find(".bench-col form .primary"))
+            browser.wait("it matches", "return document.body.innerText.includes('freezer-too-warm.json matches') || document.querySelector('.bench-col .when.ok') !== null")
+
+        def redeliver():
+            self.open("/deliveries?client=facility-desk")
+            browser.click(browser.find("tbody td:first-child a[href*='delivery=']"))
+            browser.click(browser.find("form[action='/deliveries/redeliver'] button"))
+            browser.wait("the toast", "return document.querySelector('.toast') !== null")
+            expect("Queued:" in browser.text(), "it was not queued")
+
+        def send_test():
+            self.open("/deliveries")
+            browser.click(browser.find("form[action='/deliveries/test'] button"))
+            browser.wait("the toast", "return document.querySelector('.toast')?.innerText.includes('test delivery')")
+
+        def redrive():
+            self.open("/queues?queue=quarantine")
+            browser.click(browser.link("Read the messages"))
+            browser.click(browser.link("Redrive all"))
+            browser.wait("the dry run", "return document.body.innerText.includes('Nothing has been moved yet')")
+            browser.click(browser.find("form[action='/queues/redrive'] .primary"))
+            browser.wait("the toast", "return document.querySelector('.toast')?.innerText.includes('Redriven')")
+
+        for name, action in [
+            ("the time slider opens a past state", slider),
+            ("the bench explains a recorded change and tries a draft", bench),
+            ("the bench explains a typed change", typed),
+            ("a delivery is redelivered", redeliver),
+            ("a test is sent", send_test),
+            ("a redrive after its dry run", redrive),
+        ]:
+            attempt(name, action, lambda name: browser.screenshot(self.screenshots / f"failed-{name.replace(' ', '-')}.png"))
+        errors = self.browser.errors()
+        check("no error in the browser's console while using it", not errors, "; ".join(errors[:3]))
+
+    def figures(self):
+        cookie = "; ".join(f"{one['name']}={one['value']}" for one in self.browser.call("GET", "/cookie"))
+        for name, path, _ in PAGES:
+            # Reading messages waits for more of them, and happens only on request.
+            path = path.split("&read=")[0]
+            times, size = [], 0
+            for _ in range(7):
+                connection = http.client.HTTPConnection(self.stack.http)
+                connection.connect()
+                start = time.perf_counter()
+                connection.request("GET", path, headers={"cookie": cookie, "accept-encoding": "zstd"})
+                response = connection.getresponse()
+                times.append(time.perf_counter() - start)
+                size = len(response.read())
+                connection.close()
+            median = sorted(times)[len(times) // 2]
+            check(f"{name}: compressed size", size <= PAGE_BYTES, f"{size / 1024:.1f} KB")
+            check(f"{name}: first byte", median <= FIRST_BYTE_SECONDS, f"{median * 1000:.1f} ms (median of {len(times)})")
+        self.idle(cookie)
+
+    def idle(self, cookie):
+        """The cost of open pages when nothing happens."""
+        self.open("/queues")
+        streams = []
+        headers = {"cookie": cookie, "accept": "text/event-stream", "sec-fetch-site": "same-origin"}
+        for _ in range(STREAMS):
+            connection = http.client.HTTPConnection(self.stack.http)
+            connection.request("GET", "/events?page=live", headers=headers)
+            response = connection.getresponse()
+            expect(response.status == 200, f"an event stream answers {response.status}")
+            streams.append((connection, response))
+
+        def used():
+            fields = pathlib.Path(f"/proc/{self.stack.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / 100
+
+        time.sleep(3)
+        start, before = time.monotonic(), used()
+        time.sleep(20)
+        with_streams = (used() - before) / (time.monotonic() - start)
+        for connection, _ in streams:
+            connection.close()
+        time.sleep(3)
+        start, before = time.monotonic(), used()
+        time.sleep(20)
+        without = (used() - before) / (time.monotonic() - start)
+        cost = with_streams - without
+        check(f"{STREAMS} idle event streams", cost < IDLE_SHARE, f"{cost * 100:.1f} % of a core ({with_streams * 100:.1f} % with them, {without * 100:.1f} % without)")
+
+    def images(self, directory):
+        """The two screenshots of the README."""
+        directory.mkdir(parents=True, exist_ok=True)
+        browser = self.browser
+        browser.scheme("light")
+        for name, path, height in [
+            ("console-sensors", "/sensors?city=Pozna%C5%84&building=A&id=door-201", 700),
+            ("console-registrations", f"/registrations?name=freezer-too-warm&shadow={FREEZER_QUERY}", 860),
+        ]:
+            browser.size(1200, height)
+            self.open(path)
+            if name == "console-registrations":
+                # A change that one line of the registration decides.
+                browser.click(browser.find("#pick option:nth-of-type(2)"))
+                browser.click(browser.find(".bench-col form button"))
+                browser.wait("the change", "return location.search.includes('change=')")
+                browser.script("scrollTo(0, 0)")
+            browser.screenshot(directory / f"{name}.png", whole=False)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("axe")
+    parser.add_argument("--devices", type=int, default=1000)
+    parser.add_argument("--screenshots", type=pathlib.Path, default=REPOSITORY / "target" / "console")
+    parser.add_argument("--images", action="store_true")
+    arguments = parser.parse_args()
+    arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    stack = Stack(arguments.binary, REPOSITORY)
+    browser = None
+    try:
+        print(f"== filling the stack with {arguments.devices} devices", flush=True)
+        fill(stack, arguments.devices)
+        browser = Browser()
+        browser.open(stack.login_url())
+        one = Check(stack, browser, pathlib.Path(arguments.axe).read_text(), arguments.screenshots)
+        attempt("the printed URL opens the console", lambda: browser.wait("Fleet", "return document.title.startsWith('Fleet')") and None)
+        if arguments.images:
+            one.images(REPOSITORY / "docs" / "images")
+        one.every_page()
+        one.navigation()
+        one.live()
+        one.use()
+        one.figures()
+    finally:
+        if browser:
+            browser.close()
+        stack.close()
+    failed = results.count(False)
+    print(f"{len(results)} checks, {failed} failed; screenshots in {arguments.screenshots}")
+    sys.exit(1 if failed else 0)
+
+
+main()
