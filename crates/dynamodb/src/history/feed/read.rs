@@ -16,7 +16,7 @@ use antumbra_shadow::{Patch, Timestamp};
 use antumbra_wire::history::{FeedKey, HistoryKey, SegmentEntry, matches};
 use futures_util::future;
 use futures_util::stream::{self, StreamExt as _};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use super::{FeedSettings, LAST, RESERVATION, Segment, milliseconds, place};
 use crate::history::changes::{PAGE_BYTES, size};
@@ -30,6 +30,8 @@ const SEGMENTS: usize = 16;
 const LOADED: usize = 100;
 /// Changes whose values are read at the same time.
 const READS_AT_ONCE: usize = 16;
+/// Time for which settings are kept. Only the number of days changes, and matters a day later.
+const SETTINGS_KEPT: Duration = Duration::from_secs(60 * 60);
 /// Pause between two looks at the feed.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -38,8 +40,8 @@ const POLL: Duration = Duration::from_millis(500);
 pub struct Feed {
     reader: HistoryReader,
     clock: Arc<dyn Clock>,
-    /// They never change once they exist, except for the number of days.
-    settings: Arc<OnceCell<FeedSettings>>,
+    /// The settings, and the time at which they were read.
+    settings: Arc<Mutex<Option<(FeedSettings, Timestamp)>>>,
 }
 
 /// Segments of one partition that can be read, in order.
@@ -99,16 +101,8 @@ impl Feed {
         limit: usize,
         filter: &FeedFilter,
     ) -> Result<FeedPage, FeedError> {
-        let settings = match self.settings.get() {
-            Some(settings) => settings.clone(),
-            None => match self.reader.history.feed_settings().await? {
-                Some(settings) => self
-                    .settings
-                    .get_or_init(|| future::ready(settings))
-                    .await
-                    .clone(),
-                None => return Ok(FeedPage::of_empty_feed()),
-            },
+        let Some(settings) = self.settings().await? else {
+            return Ok(FeedPage::of_empty_feed());
         };
         // Before anything is read: what is empty then and too old to be written stays empty.
         let now = self.clock.now();
@@ -154,6 +148,19 @@ impl Feed {
             cursor: cursor.seal(),
             has_more: has_more || steps.peek().is_some(),
         })
+    }
+
+    /// The settings of the feed; `None` if nothing was written to it.
+    async fn settings(&self) -> Result<Option<FeedSettings>, StoreError> {
+        let now = self.clock.now();
+        let is_fresh = |read: &Timestamp| now < read.after(SETTINGS_KEPT);
+        let kept = self.settings.lock().await.clone();
+        if let Some((settings, _)) = kept.filter(|(_, read)| is_fresh(read)) {
+            return Ok(Some(settings));
+        }
+        let settings = self.reader.history.feed_settings().await?;
+        *self.settings.lock().await = settings.clone().map(|settings| (settings, now));
+        Ok(settings)
     }
 
     /// The position of a start.
@@ -210,20 +217,21 @@ impl Feed {
         now: Timestamp,
     ) -> Result<Vec<FeedPosition>, StoreError> {
         let partitions = 0..settings.partitions;
-        let first = partitions.map(|partition| self.first_of(partition, since, now));
+        let first = partitions.map(|partition| self.first_of(partition, 1, since, now));
         future::try_join_all(first).await
     }
 
-    /// The smallest position from which no segment has expired or was reserved before a time. A bisection: DynamoDB may
+    /// The smallest position, from a number on, from which no segment has expired or was reserved before a time. A bisection: DynamoDB may
     /// delete expired segments only days later, and they can be millions.
     async fn first_of(
         &self,
         partition: u32,
+        from: u64,
         since: u64,
         now: Timestamp,
     ) -> Result<FeedPosition, StoreError> {
         let end = self.end(partition, now).await?;
-        let (mut low, mut high) = (1, end.number);
+        let (mut low, mut high) = (from, end.number);
         let mut probe = low;
         while low < high {
             let found = self.segments(partition, probe, 1, true).await?.0;
@@ -286,7 +294,8 @@ impl Feed {
             return Ok(stretches);
         }
         for partition in expired {
-            cursor.positions[partition] = self.first_of(partition as u32, 0, now).await?;
+            let from = cursor.positions[partition].number;
+            cursor.positions[partition] = self.first_of(partition as u32, from, 0, now).await?;
         }
         Err(FeedError::Expired {
             oldest: cursor.seal(),
@@ -436,7 +445,8 @@ fn readable(segments: &[Segment], from: FeedPosition, kept_days: u32, now: Times
         // What is missing may have been deleted because it had expired.
         let was_deleted = is_gap && since.saturating_add(kept) <= milliseconds(now);
         if was_deleted || segment.expires <= seconds(now) {
-            readable.has_expired = true;
+            // What is before it can still be read.
+            readable.has_expired = readable.count == 0;
             return readable;
         }
         if is_gap {

@@ -318,6 +318,32 @@ async fn a_cursor_behind_which_changes_expired_is_refused_with_the_oldest_one() 
 }
 
 #[tokio::test]
+async fn fewer_days_make_no_reader_start_again_and_again() {
+    let mut rig = Rig::with_partitions(Layout::Separate, 1).await;
+    report(&rig, "week", r#"{"n":1}"#).await;
+    rig.record_all().await;
+    let writer = rig.writer_with(Some(antumbra_dynamodb::FeedConfig {
+        days: 1,
+        partitions: 1,
+    }));
+    for id in ["day", "late"] {
+        report(&rig, id, r#"{"n":1}"#).await;
+        let records = rig.records().await;
+        rig.record_with(&writer, &records).await;
+        rig.pass(86_000);
+    }
+    // The second change has expired, the first one has not.
+    let page = page(&rig, &FeedStart::Oldest, 10).await;
+    assert_eq!(ids(&page.changes), ["week"]);
+    let (start, filter) = (FeedStart::parse(&page.cursor.0), FeedFilter::default());
+    let read = rig.feed.read(&start, 10, Duration::ZERO, &filter).await;
+    let Err(FeedError::Expired { oldest }) = read else {
+        panic!("{read:?}");
+    };
+    assert_eq!(ids(&all(&rig, FeedStart::parse(&oldest.0)).await), ["late"]);
+}
+
+#[tokio::test]
 async fn a_batch_that_is_too_large_for_one_segment_is_several_in_order() {
     let mut rig = Rig::with_partitions(Layout::Separate, 1).await;
     let padding = "i".repeat(1000);
