@@ -58,11 +58,9 @@ enum Command {
     ///
     /// Example: antumbra local --memory
     Local(LocalArguments),
-    /// Show a tour: a small fleet on an in-memory stack. Every step is checked.
+    /// Show a tour: a small fleet on an in-memory stack, every step checked; or let a fleet report to the running local stack.
     ///
-    /// Example: antumbra demo
-    ///
-    /// With --into-local, a fleet reports to the running local stack, to look at in its console.
+    /// Example: antumbra demo --into-local
     Demo(DemoArguments),
     /// Follow the changes of all shadows.
     ///
