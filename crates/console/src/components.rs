@@ -50,11 +50,6 @@ pub(crate) fn shadow_link(view: &View, shadow: &ShadowId) -> Markup {
     }
 }
 
-/// A value as JSON, or any other text that a device named.
-pub(crate) fn value(text: &str) -> Markup {
-    html! { bdi.val { (cut(text)) } }
-}
-
 /// A JSON Pointer that may break before each part.
 pub(crate) fn pointer(text: &str) -> Markup {
     let text = cut(text);
@@ -75,10 +70,7 @@ pub(crate) enum Tone {
     Ok,
     Warn,
     Bad,
-    Want,
     Info,
-    /// With a border instead of a colour.
-    Edge,
 }
 
 impl Tone {
@@ -88,9 +80,7 @@ impl Tone {
             Tone::Ok => "ok",
             Tone::Warn => "warn",
             Tone::Bad => "bad",
-            Tone::Want => "want",
             Tone::Info => "info",
-            Tone::Edge => "edge",
         }
     }
 }

@@ -18,8 +18,7 @@ const LINES: usize = 400;
 pub(crate) enum Json<'a> {
     Object(Vec<(String, &'a RawValue)>),
     Array(Vec<&'a RawValue>),
-    /// A scalar as it is written.
-    Scalar(&'a str),
+    Scalar,
 }
 
 impl<'a> Json<'a> {
@@ -32,9 +31,9 @@ impl<'a> Json<'a> {
         };
         let array = || serde_json::from_str(text).ok();
         match text.as_bytes().first() {
-            Some(b'{') => object().map_or(Json::Scalar(text), Json::Object),
-            Some(b'[') => array().map_or(Json::Scalar(text), Json::Array),
-            _ => Json::Scalar(text),
+            Some(b'{') => object().map_or(Json::Scalar, Json::Object),
+            Some(b'[') => array().map_or(Json::Scalar, Json::Array),
+            _ => Json::Scalar,
         }
     }
 
@@ -127,7 +126,7 @@ impl Printer<'_> {
         let (open, close, count) = match &json {
             Json::Object(members) => ("{", "}", members.len()),
             Json::Array(elements) => ("[", "]", elements.len()),
-            Json::Scalar(_) => ("", "", 0),
+            Json::Scalar => ("", "", 0),
         };
         let short = compact(raw);
         let is_short = short.chars().nth(LINE_CHARS).is_none() && !(self.breaks)(&pointer, &json);
@@ -162,7 +161,7 @@ impl Printer<'_> {
                 let below = |(at, raw)| (None, format!("{pointer}/{at}"), raw);
                 elements.into_iter().enumerate().map(below).collect()
             }
-            Json::Scalar(_) => Vec::new(),
+            Json::Scalar => Vec::new(),
         };
         for (at, (name, pointer, raw)) in below.into_iter().enumerate() {
             let end = if at + 1 < count { "," } else { "" };

@@ -16,10 +16,8 @@
 mod assets;
 mod chart;
 // Not every part is used by a page yet.
-#[allow(dead_code)]
 mod components;
 mod compress;
-#[allow(dead_code)]
 mod json;
 mod live;
 mod pages;

@@ -392,7 +392,7 @@ fn typed(view: &View, asked: &Asked, shadow: Option<&ShadowId>) -> Result<Subjec
 /// Matching does not depend on the target.
 fn without_environment(text: &str) -> String {
     let raw: Option<&RawValue> = serde_json::from_str(text).ok();
-    let json = raw.map_or(Json::Scalar(""), Json::of);
+    let json = raw.map_or(Json::Scalar, Json::of);
     match json.member("to") {
         Some(to) if to.get().contains("${env:") => {
             let replaced = replaced(&json, "to", r#"{"sqs":{"queue":"from-the-environment"}}"#);
@@ -493,10 +493,10 @@ struct Summary {
 
 fn summary(file: &str, registration: &str) -> Summary {
     let parsed: Option<&RawValue> = serde_json::from_str(registration).ok();
-    let json = parsed.map_or(Json::Scalar(""), Json::of);
+    let json = parsed.map_or(Json::Scalar, Json::of);
     let text =
         |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    let on = json.member("on").map_or(Json::Scalar(""), Json::of);
+    let on = json.member("on").map_or(Json::Scalar, Json::of);
     let list = |name: &str| {
         let list = on.member(name).map(RawValue::get).unwrap_or_default();
         let list: Vec<String> = serde_json::from_str(list).unwrap_or_default();
@@ -520,13 +520,13 @@ fn summary(file: &str, registration: &str) -> Summary {
         leaf.map(|path| format!("leaf {path}")),
     ];
     let conditions: Vec<String> = conditions.into_iter().flatten().collect();
-    let to = json.member("to").map_or(Json::Scalar(""), Json::of);
+    let to = json.member("to").map_or(Json::Scalar, Json::of);
     let (target, inner) = match &to {
         Json::Object(members) => match members.first() {
             Some((kind, raw)) => (kind.clone(), Json::of(raw)),
-            None => (String::new(), Json::Scalar("")),
+            None => (String::new(), Json::Scalar),
         },
-        _ => (String::new(), Json::Scalar("")),
+        _ => (String::new(), Json::Scalar),
     };
     let address = ["queue", "topic", "bus"].into_iter();
     let mut address = address.filter_map(|name| text(inner.member(name)));

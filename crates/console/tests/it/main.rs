@@ -1,6 +1,5 @@
 //! The console over HTTP, against an embedded DynamoDB.
 #![allow(clippy::unwrap_used)]
-#![allow(dead_code)]
 
 mod deliveries;
 mod device;

@@ -37,7 +37,7 @@ pub(super) fn marked(registration: &RawValue, trace: Option<&Trace>) -> Vec<(Lin
         // One condition is one line.
         Json::Object(_) => pointer.starts_with("/on"),
         Json::Array(_) => pointer.ends_with(OR),
-        Json::Scalar(_) => false,
+        Json::Scalar => false,
     };
     let lines = lines(registration, &breaks);
     let Some(trace) = trace else {
