@@ -111,7 +111,7 @@ pub(crate) fn error_note(what: &str, error: &dyn Display, view: &View) -> Markup
     note(Tone::Bad, what, &detail, &again)
 }
 
-/// What is missing, and what changes that.
+/// Names what is missing, and what to do about it.
 pub(crate) fn empty(title: &str, body: &Markup) -> Markup {
     html! { div.empty { h2 { (title) } (body) } }
 }

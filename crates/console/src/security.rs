@@ -1,4 +1,4 @@
-//! Who may open a page, and from where.
+//! Checks of every request: session, host, origin and token.
 //!
 //! The console is for the person at this machine. A login token in a URL, printed in the terminal, becomes a cookie. Other
 //! web pages can send requests to loopback ports too, so that more is checked: the name of the host (a foreign name can

@@ -28,7 +28,7 @@ pub struct Place {
 pub struct Options {
     pub services: Arc<Services>,
     pub place: Place,
-    /// Whether pages may change anything.
+    /// Pages may change something.
     pub write: bool,
     /// Port that the console is served on.
     pub port: u16,

@@ -58,7 +58,7 @@ pub struct Resource {
     pub limit: f64,
     /// Unit of load and limit.
     pub unit: &'static str,
-    /// What raises the limit.
+    /// Parameter or quota that raises the limit.
     pub raise: &'static str,
 }
 

@@ -53,7 +53,7 @@ pub struct HistoryReader {
     model: Model,
 }
 
-/// Which entries of an item to read, by their sort keys after the item's prefix: from one to another, both included.
+/// Entries of an item to read, by their sort keys after the item's prefix: from one to another, both included.
 struct Stretch {
     from: String,
     to: String,

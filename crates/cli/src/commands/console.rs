@@ -38,7 +38,7 @@ pub(crate) struct ConsoleArguments {
     registrations: Directory,
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Started {
     console: String,

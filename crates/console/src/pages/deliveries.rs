@@ -121,13 +121,13 @@ struct Model {
     list: Result<Page<DeliveryRecord>, String>,
     /// The delivery that is shown, with the body of its request.
     selected: Option<Result<(DeliveryRecord, Option<String>), String>>,
-    /// What a redelivery since a time would queue.
+    /// Dry run of a redelivery since a time.
     plan: Option<Result<Plan, String>>,
     /// Deliveries that are held for the client to be enabled.
     held: Option<usize>,
 }
 
-/// What a redelivery since a time would queue.
+/// Dry run of a redelivery since a time.
 struct Plan {
     since: Timestamp,
     by_status: Vec<(Status, usize)>,

@@ -343,7 +343,7 @@ fn head(view: &View, device: &Device) -> Markup {
     }
 }
 
-/// What there is to say about the state at the time that is shown.
+/// Note on the state at the time that is shown.
 fn moment(view: &View, device: &Device) -> Markup {
     let Some((at, state)) = &device.past else {
         return html! {

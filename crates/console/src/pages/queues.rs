@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route(REDRIVE, post(redrive))
 }
 
-/// Which messages to redrive, and how.
+/// Selection of messages to redrive.
 #[derive(Debug, Clone, Default, Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -105,7 +105,7 @@ struct Model {
 
 struct Contents {
     messages: FailedMessages,
-    /// What a redrive would do, if that is asked for.
+    /// Dry run of a redrive, if that is asked for.
     plan: Option<RedriveResults>,
 }
 
@@ -431,7 +431,7 @@ fn by_reason(view: &View, model: &Model, contents: &Contents) -> Markup {
     }
 }
 
-/// What a message is about, from its body.
+/// Subject of a message, from its body.
 fn subject(message: &FailedMessage) -> String {
     let body: serde_json::Value = serde_json::from_str(&message.body).unwrap_or_default();
     let text = |pointer: &str| body.pointer(pointer).and_then(serde_json::Value::as_str);

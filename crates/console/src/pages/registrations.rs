@@ -479,7 +479,7 @@ fn with_pattern(text: &str, pattern: &str) -> Option<String> {
     replaced(&registration, "on", &on)
 }
 
-/// What the table says about a registration, from its text.
+/// Row of a registration, from its text.
 struct Summary {
     name: String,
     description: Option<String>,

@@ -517,7 +517,7 @@ fn row(view: &View, sensor: &SensorWithState) -> Markup {
     }
 }
 
-/// How long a sensor has been silent, of the time that it may be.
+/// Time for which a sensor has been silent, of the time that it may be.
 fn silence(view: &View, state: &State) -> Markup {
     let allowed = i128::from(state.silence_after.as_seconds());
     match (state.connection, state.last_seen) {

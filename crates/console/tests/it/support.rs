@@ -53,7 +53,7 @@ pub(crate) struct TestConsole {
     csrf: String,
 }
 
-/// What a test may choose.
+/// Options of a test.
 pub(crate) struct TestOptions {
     pub(crate) write: bool,
     /// Names and texts of registration files.

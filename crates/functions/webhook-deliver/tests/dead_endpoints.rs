@@ -52,7 +52,7 @@ async fn dead_endpoints_do_not_change_the_latency_of_healthy_ones() {
     assert!(measured.in_flight < bound, "{measured:?}");
 }
 
-/// What the probe saves: attempts that wait for their own timeout take all executions.
+/// Without the probe, attempts that wait for their own timeout take all executions.
 #[tokio::test(start_paused = true)]
 async fn without_the_probe_dead_endpoints_take_all_executions() {
     let policy = Policy {

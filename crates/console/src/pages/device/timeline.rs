@@ -82,7 +82,7 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
     }
 }
 
-/// What makes changes similar: the documents, and the first parts of the pointers.
+/// Changes are similar by these: the documents, and the first parts of the pointers.
 fn signature(change: &RecordedChange) -> (bool, Vec<(State, &str)>) {
     let mut fields = Vec::new();
     for document in &change.documents {

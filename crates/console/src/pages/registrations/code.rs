@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::components::cut_at;
 use crate::json::{Json, Line, lines};
 
-/// Where the conditions of a registration are, beside those in its pattern.
+/// Pointers to the conditions of a registration, beside those in its pattern.
 const CONDITIONS: [&str; 10] = [
     "/enabled",
     "/as",

@@ -16,7 +16,7 @@ const TICKS: i128 = 4;
 /// A point: position in time from 0 to 1000, and value.
 type Point = (f64, f64);
 
-/// What is drawn.
+/// Content of the chart.
 pub(super) struct Chart<'a> {
     pub(super) sensor: &'a str,
     /// Readings, oldest first.

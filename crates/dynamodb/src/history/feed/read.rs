@@ -423,7 +423,7 @@ fn selects(filter: &FeedFilter, key: &HistoryKey) -> bool {
 
 /// Decision on the segments that were found from a position on.
 struct Readable {
-    /// How many of them can be read.
+    /// Number of them that can be read.
     count: usize,
     /// An empty number is passed on the way.
     passes_gap: bool,
