@@ -3,12 +3,12 @@
 //! In reading order:
 //!
 //! - [`Console`]: the state behind all pages: use cases, logins, live updates
-//! - [`console`]: the router
-//! - [`security`]: who may open a page, and from where
-//! - [`view`]: one request: time zone, links, the frame around a page
-//! - [`components`]: parts that pages share; [`json`]: JSON texts as lines
-//! - [`pages`]: one module per page: a model, a function from it to HTML, and handlers
-//! - [`live`]: changes as they happen, as fragments of pages
+//! - [`console()`]: the router
+//! - `security`: who may open a page, and from where
+//! - `view`: one request: time zone, links, the frame around a page
+//! - `components`: parts that pages share; `json`: JSON texts as lines
+//! - `pages`: one module per page: a model, a function from it to HTML, and handlers
+//! - `live`: changes as they happen, as fragments of pages
 //!
 //! A handler reads with the use cases of the HTTP API, builds a model and renders it. All text is escaped by `maud`; pages
 //! contain neither script nor style, which the Content-Security-Policy forbids.

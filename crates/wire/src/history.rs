@@ -8,7 +8,7 @@
 //! - [`StoredBody`]: the diffs and documents of an entry, compressed and in parts
 //! - [`rebuild`]: the state of an item at a time, from its entries
 //! - [`FeedKey`], [`SegmentEntry`]: the change feed, which lists the entries of all shadows in order
-//! - [`matches`]: a pattern compared with a recorded change
+//! - [`matches()`]: a pattern compared with a recorded change
 
 mod body;
 mod compress;
