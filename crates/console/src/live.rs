@@ -289,7 +289,7 @@ struct Listener {
     view: View,
     page: Page,
     receiver: Receiver<News>,
-    /// When a device was rendered last.
+    /// Time at which a device was rendered last.
     last: Option<Instant>,
     /// Events to send, last first.
     ready: Vec<SseEvent>,

@@ -65,7 +65,7 @@ pub struct DocumentChange {
     pub client_token: Option<String>,
     /// The document before; `None` if there was none.
     pub old: Option<Document>,
-    /// The document after; `None` if there is none.
+    /// The document after the change; `None` if it was deleted.
     pub new: Option<Document>,
 }
 

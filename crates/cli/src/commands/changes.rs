@@ -104,7 +104,7 @@ impl Watch {
 }
 
 impl Output {
-    /// Prints changes until a signal, the last one, or the end of whoever reads them.
+    /// Prints changes until a signal, the last one, or until nobody reads them any more.
     async fn print(
         self,
         since: Option<Timestamp>,

@@ -304,7 +304,7 @@ async fn count_held(view: &View, client: &str) -> usize {
     page.map_or(0, |page| page.rows.len())
 }
 
-/// The client of a form, or the page with the reason why there is none.
+/// The client of a form, or a page that says what is wrong with it.
 async fn client_of(view: &View, asked: &Asked) -> Result<ClientId, Response> {
     match ClientId::new(asked.client.clone()) {
         Ok(client) => Ok(client),
@@ -682,7 +682,7 @@ pub(super) fn status_badge(record: &DeliveryRecord) -> Markup {
     }
 }
 
-/// The result of the last attempt, or the reason why there is none.
+/// The result of the last attempt, or the reason why no attempt was made.
 fn last_attempt(record: &DeliveryRecord) -> String {
     match (record.attempts.last(), record.status) {
         (_, Status::Skipped) => "client or link was removed".to_owned(),

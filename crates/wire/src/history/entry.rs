@@ -63,7 +63,7 @@ impl Entry {
         })
     }
 
-    /// Returns whether it carries the documents, or says that there is none.
+    /// Returns whether it carries the documents, or records a delete.
     pub fn is_snapshot(&self) -> bool {
         let mut documents = [&self.reported, &self.desired].into_iter().flatten();
         documents.all(|document| document.document.is_some())
