@@ -2,6 +2,8 @@
 //!
 //! A query reads keys of one range only: items outside it are not read, so they cost nothing and cannot be shown.
 
+use std::ops::Bound;
+
 use antumbra_service::access::{IdRange, IdRanges};
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
 use antumbra_service::store::StoreError;
@@ -24,8 +26,7 @@ const PAGE_ROUNDS: u32 = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeySpan {
     pub(crate) from: String,
-    /// Text after the last key; no key of the span is equal to it. `None` for no end.
-    pub(crate) end: Option<String>,
+    pub(crate) end: Bound<String>,
 }
 
 impl KeySpan {
@@ -33,7 +34,26 @@ impl KeySpan {
     pub(crate) fn starting_with(start: &str) -> KeySpan {
         KeySpan {
             from: start.to_owned(),
-            end: after_all(start),
+            end: after_all(start).map_or(Bound::Unbounded, Bound::Excluded),
+        }
+    }
+
+    /// The ids of a range, as keys.
+    fn of(range: &IdRange) -> KeySpan {
+        match range {
+            IdRange::StartsWith(start) => KeySpan::starting_with(start),
+            IdRange::Is(id) => KeySpan {
+                from: id.clone(),
+                end: Bound::Included(id.clone()),
+            },
+        }
+    }
+
+    fn ends_before(&self, key: &str) -> bool {
+        match &self.end {
+            Bound::Unbounded => false,
+            Bound::Included(last) => key > last.as_str(),
+            Bound::Excluded(end) => key >= end.as_str(),
         }
     }
 }
@@ -84,8 +104,13 @@ impl Table {
         count: usize,
     ) -> Result<Merged, StoreError> {
         let (partition, sort) = (index.partition_key, index.sort_key.0);
+        let end = match &span.end {
+            Bound::Unbounded => None,
+            // `BETWEEN` includes its end. One that is excluded is left out below.
+            Bound::Included(end) | Bound::Excluded(end) => Some(end),
+        };
         // An empty text is not a key.
-        let condition = match (&span.from[..], &span.end) {
+        let condition = match (&span.from[..], end) {
             ("", _) => format!("#{partition} = :shard"),
             (_, None) => format!("#{partition} = :shard AND #{sort} >= :from"),
             (_, Some(_)) => format!("#{partition} = :shard AND #{sort} BETWEEN :from AND :end"),
@@ -102,7 +127,7 @@ impl Table {
             };
             if !span.from.is_empty() {
                 query = query.value(":from", text(&span.from));
-                if let Some(end) = &span.end {
+                if let Some(end) = end {
                     query = query.value(":end", text(end));
                 }
             }
@@ -113,8 +138,7 @@ impl Table {
         let read_up_to = read.iter().filter_map(|(_, up_to)| up_to.as_ref());
         let read_up_to = read_up_to.min().cloned();
         let is_within = |key: &String| {
-            let ends = span.end.as_ref().is_some_and(|end| key >= end);
-            !ends && read_up_to.as_ref().is_none_or(|most| key <= most)
+            !span.ends_before(key) && read_up_to.as_ref().is_none_or(|most| key <= most)
         };
         let items = read.into_iter().flat_map(|(items, _)| items);
         let mut items: Vec<(String, Item)> = items.filter(|(key, _)| is_within(key)).collect();
@@ -178,7 +202,7 @@ impl Table {
                 IdRange::Is(id) => listing.shards.get((listing.shard_of)(id)),
             };
             let shards = own.map_or(&listing.shards[..], std::slice::from_ref);
-            let mut span = KeySpan::starting_with(range.start());
+            let mut span = KeySpan::of(range);
             loop {
                 if let Some(last) = last.as_ref().filter(|last| range.contains(last)) {
                     span.from.clone_from(last);
@@ -257,12 +281,20 @@ mod tests {
             ("\u{10ffff}", None),
         ] {
             let span = KeySpan::starting_with(start);
-            assert_eq!(span.end.as_deref(), end, "{start:?}");
+            let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_owned()));
+            assert_eq!(span.end, end, "{start:?}");
             for more in ["", "0", "\u{0}", "\u{10ffff}\u{10ffff}"] {
                 let key = format!("{start}{more}");
-                let ends = span.end.as_ref().is_some_and(|end| key >= *end);
-                assert!(key >= span.from && !ends, "{start:?} {more:?}");
+                let is_within = key >= span.from && !span.ends_before(&key);
+                assert!(is_within, "{start:?} {more:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_span_of_one_id_ends_with_it() {
+        let span = KeySpan::of(&IdRange::Is("a#1".to_owned()));
+        assert_eq!(span.from, "a#1");
+        assert!(!span.ends_before("a#1") && span.ends_before("a#10"));
     }
 }

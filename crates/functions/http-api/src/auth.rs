@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use antumbra_service::access::{Grants, scopes};
+use antumbra_shadow::Timestamp;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
@@ -128,6 +129,12 @@ fn by_token(headers: &HeaderMap, tokens: &[TokenGrants]) -> Result<Caller, Probl
     }
 }
 
+/// Returns whether a claim is a later time. It has seconds, perhaps with a fraction.
+fn is_later(claim: &str, now: Timestamp) -> bool {
+    let seconds = claim.parse::<f64>().ok().filter(|time| time.is_finite());
+    seconds.is_some_and(|seconds| seconds * 1e9 > now.nanoseconds() as f64)
+}
+
 fn by_gateway(
     context: Option<&RequestContext>,
     grants: &GatewayGrants,
@@ -157,9 +164,7 @@ fn by_gateway(
     }
     if let Some(jwt) = authorizer.jwt.as_ref().filter(|jwt| !jwt.claims.is_empty()) {
         let claim = |name: &str| jwt.claims.get(name).map(String::as_str);
-        let seconds = api.clock.now().nanoseconds().div_euclid(1_000_000_000);
-        let expiry = claim("exp").and_then(|expiry| expiry.parse::<i128>().ok());
-        if expiry.is_some_and(|expiry| expiry <= seconds) {
+        if claim("exp").is_some_and(|expiry| !is_later(expiry, api.clock.now())) {
             return Err(unauthorized("the token has expired"));
         }
         let subject = claim("sub").or(claim("client_id")).unwrap_or_default();

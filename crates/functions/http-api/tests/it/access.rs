@@ -1,6 +1,7 @@
 //! Grants: every operation with every shape of grant, requests with several ids, and responses that depend on grants.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use antumbra_http_api::routes::{Route, all};
 use antumbra_http_api::{Access, Ids, Requirement};
@@ -254,6 +255,32 @@ async fn every_operation_with_every_shape_of_grant() {
         routes.len() > 60 && total > 1000 && allowed > 300,
         "{counts:?}"
     );
+}
+
+/// A line of the table without its grants does not compile, so routes without grants could only be added elsewhere.
+#[test]
+fn routes_are_added_by_the_table_only() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut folders = vec![sources];
+    let mut added = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let calls = [".route(", ".route_service(", ".nest(", ".nest_service("];
+            let lines = text.lines().filter(|line| {
+                let is_call = calls.iter().any(|call| line.contains(call));
+                is_call || line.contains("Router::new()")
+            });
+            added.extend(lines.map(|line| line.trim().to_owned()));
+        }
+    }
+    let line = "Router::new()$(.route($path, guarded(services, routing::$method($handler), Rule {";
+    assert_eq!(added, [line]);
 }
 
 #[tokio::test]

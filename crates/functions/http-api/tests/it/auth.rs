@@ -1,9 +1,13 @@
 //! Authentication.
 
 use antumbra_http_api::document;
+use axum::body::Body;
+use hyper::Request;
+use hyper::header::HeaderValue;
 use serde_json::Value;
+use tower::ServiceExt;
 
-use crate::support::{TOKEN, TestApi};
+use crate::support::{TOKEN, TestApi, token_of};
 
 /// Every route of the OpenAPI document, with `x` for each parameter.
 pub(crate) fn routes() -> Vec<(String, String)> {
@@ -78,4 +82,41 @@ async fn the_bearer_scheme_is_case_insensitive() {
         .anonymous("GET", "/v1/shadows/x")
         .header("authorization", &format!("bearer {TOKEN}"));
     request.send().await.problem(404, "NotFound");
+}
+
+#[tokio::test]
+async fn oddly_written_credentials_are_refused() {
+    let api = TestApi::start_with(&["shadows:read"]).await;
+    let text = |text: &str| text.as_bytes().to_vec();
+    for odd in [
+        // Not UTF-8, and a token with other characters that look the same.
+        [b"Bearer ".as_slice(), &[0xff, 0xfe], TOKEN.as_bytes()].concat(),
+        text("Bearer l\u{435}t-me-in"),
+        text(&format!("Bearer\t{TOKEN}")),
+        text(&format!("Bearer {}", TOKEN.to_uppercase())),
+        text(&format!("Bearer {TOKEN}, Bearer {TOKEN}")),
+        text(&format!("Bearer {TOKEN} {TOKEN}")),
+        text("Bearer let%2Dme%2Din"),
+        text("Bearer bGV0LW1lLWlu"),
+        // The tokens of two callers are no token.
+        text(&format!("Bearer {TOKEN}{}", token_of("shadows:read"))),
+        // A token names its grants only by chance.
+        text(&format!("Bearer {}", token_of("shadows:admin"))),
+        // A JWT without a signature.
+        text("Bearer eyJhbGciOiJub25lIn0.eyJzY29wZSI6ImFudHVtYnJhLyoifQ."),
+        text(&format!("Bearer {}", "x".repeat(8000))),
+    ] {
+        let value = HeaderValue::from_bytes(&odd).unwrap();
+        let request = Request::get("/v1/shadows/x").header("authorization", value);
+        let request = request.body(Body::empty()).unwrap();
+        let response = api.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 401, "{}", String::from_utf8_lossy(&odd));
+    }
+    // Of two headers the first counts: no second one is tried.
+    let request = api
+        .anonymous("GET", "/v1/shadows/x")
+        .header("authorization", "Bearer x")
+        .header("authorization", &format!("Bearer {TOKEN}"));
+    request.send().await.problem(401, "Unauthorized");
+    assert!(api.endpoint.take_calls().is_empty());
 }

@@ -14,6 +14,7 @@ mod memory;
 mod messages;
 mod openapi;
 mod paging;
+mod prefixes;
 mod problems;
 mod process;
 mod secrets;

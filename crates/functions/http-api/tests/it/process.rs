@@ -90,6 +90,7 @@ async fn grants_of_tokens_are_those_of_their_claim() {
     let mut environment = environment(&main.endpoint.url(), &main.name, &messages);
     let function = Lambda::start(BINARY, &environment);
     let scope = |scope: &str| jwt(json!({"sub": "x", "exp": "4000000000", "scope": scope}));
+    let expiring = |exp: &str| jwt(json!({"sub": "x", "exp": exp, "scope": "antumbra/*"}));
     for (authorizer, expected) in [
         (scope("antumbra/shadows:read"), 404),
         (scope("openid antumbra/shadows:read:a# email"), 404),
@@ -106,6 +107,16 @@ async fn grants_of_tokens_are_those_of_their_claim() {
         (scope("antumbra/shadows:read:"), 403),
         (scope("antumbra/shadows:read:a#\u{0}"), 403),
         (scope("antumbra/shadows:read,antumbra/*"), 403),
+        // Encoded twice, in UTF-16, overlong, half a character, and other characters that look like these.
+        (scope("antumbra%2F*"), 403),
+        (scope("antumbra/%2A"), 403),
+        (scope("antumbra/shadows%3Aread"), 403),
+        (scope("antumbra/shadows:read:a%C0%A3"), 403),
+        (scope("antumbra/shadows:read:%C5"), 403),
+        (scope("antumbra/shadows:read:a\u{ff03}"), 403),
+        (scope("antumbra/shadows:read:\u{430}#"), 403),
+        (scope("antumbra/\u{200b}*"), 403),
+        (scope("antumbra/shadows:read:%61%23"), 404),
         (jwt(json!({"sub": "x"})), 403),
         // Claims of other names grant nothing.
         (
@@ -118,6 +129,16 @@ async fn grants_of_tokens_are_those_of_their_claim() {
             jwt(json!({"sub": "x", "exp": "1", "scope": "antumbra/*"})),
             401,
         ),
+        // An expiry with a fraction, in the past, at the epoch, and texts that are not a time.
+        (expiring("4000000000.5"), 404),
+        (expiring("4e9"), 404),
+        (expiring("1.5"), 401),
+        (expiring("0"), 401),
+        (expiring("-4000000000"), 401),
+        (expiring(""), 401),
+        (expiring("never"), 401),
+        (expiring("NaN"), 401),
+        (expiring("inf"), 401),
         (jwt(json!({})), 401),
         (json!({}), 401),
         // Without a file, IAM callers may do what API Gateway lets them do.

@@ -22,6 +22,9 @@ const TENANTS: [&str; 2] = ["a:", "b:"];
 const ITEMS: usize = 10_000;
 const PAGE: usize = 1000;
 const GRANTS: &str = "shadows:read:a: sensors:read:a: clients:read:a: deliveries:read:a:";
+/// One id of the first tenant, and a text that ten of its ids start with, but that is no id.
+const ONE_ID: &str = "shadows:read:a:00010 sensors:read:a:00010 clients:read:a:00010";
+const NO_ID: &str = "shadows:read:a:0001 sensors:read:a:0001 clients:read:a:0001";
 
 /// Items by index, partition key and sort key.
 #[derive(Default)]
@@ -223,7 +226,7 @@ async fn read_pages(
 
 #[tokio::test]
 async fn pages_of_a_tenant_are_read_without_the_items_of_others() {
-    let api = TestApi::start_with(&[GRANTS]).await;
+    let api = TestApi::start_with(&[GRANTS, ONE_ID, NO_ID]).await;
     let mut model = Model::default();
     for tenant in TENANTS {
         fill(&api, &mut model, tenant).await;
@@ -245,6 +248,19 @@ async fn pages_of_a_tenant_are_read_without_the_items_of_others() {
     ] {
         let count = read_pages(&api, &model, path, rows, queries).await;
         assert_eq!(count, ITEMS, "{path}");
+    }
+    // A grant for one id reads its index shard, from and to this id.
+    for path in ["/v1/shadows", "/v1/sensors", "/v1/clients"] {
+        for (grants, expected) in [(ONE_ID, &["a:00010"][..]), (NO_ID, &[])] {
+            model.lock().unwrap().read.clear();
+            let page = api.request_as(grants, "GET", path).send().await.ok(200);
+            let rows = page[path.trim_start_matches("/v1/")].as_array().unwrap();
+            let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+            assert_eq!(ids, expected, "{path} {grants}");
+            assert!(page.get("nextCursor").is_none());
+            let read = std::mem::take(&mut model.lock().unwrap().read);
+            assert_eq!(read.len(), expected.len(), "{path} {grants}: {read:?}");
+        }
     }
     // A wider filter is cut to the prefix, one of others finds nothing, and a cursor of others is refused.
     for (path, rows) in [("/v1/shadows", "shadows"), ("/v1/sensors", "sensors")] {
