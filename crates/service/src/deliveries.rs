@@ -14,9 +14,9 @@
 //!
 //! The stream listener records a delivery and queues a message that names it. The record counts the attempts;
 //! how often a queue delivers the message does not matter. A short wait hides the message in its queue. For a
-//! longer one the message is deleted and the delivery waits in the due index, from which a schedule queues it
-//! again ([`queue_due`]). In mode `every`, later deliveries of the same client and sensor wait behind one that
-//! left the queue.
+//! longer one the message is deleted and the delivery waits in the due index. A delayed message ends that wait;
+//! a schedule queues deliveries that none has queued ([`queue_due`]). In mode `every`, later deliveries of the
+//! same client and sensor wait behind one that left the queue.
 //!
 //! [`next_step`] and [`attempt_outcome`] decide (pure), [`Deliver`] carries out, [`Deliveries`] queues again.
 

@@ -74,7 +74,11 @@ impl DeliveryStore for DynamoDbDeliveries {
             let next = match transition.wait {
                 Some(wait) => {
                     writes.extend(self.defer(transition, &record, wait));
-                    None
+                    let is_due = matches!(wait, Wait::Due(_));
+                    is_due.then(|| DeliveryMessage {
+                        queued: due_queued(&record, transition.message),
+                        ..transition.message.clone()
+                    })
                 }
                 None => {
                     self.leave(transition, &record, deferred, &mut writes)
@@ -181,7 +185,7 @@ impl DynamoDbDeliveries {
             Some(wait) => change.wait(wait, transition.in_order),
         }
         if let Some(Wait::Due(_)) = transition.wait {
-            change.queued += 1;
+            change.queued = due_queued(record, message);
         }
         if transition.status == Status::Delivered {
             change.set("deliveredRound", number(message.round));
@@ -303,6 +307,11 @@ impl DynamoDbDeliveries {
 fn is_joining(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
     let leaves = !matches!(transition.wait, None | Some(Wait::InQueue(_)));
     leaves && transition.in_order && !record.progress.chained
+}
+
+/// The number with which a delivery that is put into the due index is queued again.
+fn due_queued(record: &DeliveryRecord, message: &DeliveryMessage) -> u32 {
+    record.progress.queued.max(message.queued).saturating_add(1)
 }
 
 fn is_claimed_by(refusal: &Refusal, token: &str) -> bool {

@@ -19,7 +19,7 @@ pub struct Policy {
     /// Attempts per round, after which a delivery is dead.
     pub max_attempts: u32,
     pub delays: Delays,
-    /// Longest time that a message is hidden in its queue. Longer waits are spent in the due index.
+    /// Longest time that a message is hidden in its queue, where it is in flight. Longer waits are spent in the due index.
     pub longest_hidden: Duration,
     /// Lease of an attempt; longer than the timeout of a request and the recording of its result.
     pub lease: Duration,

@@ -218,7 +218,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             ..self.transition(step, None)
         };
         let saved = self.save(transition).await?;
-        self.queue_next(step, &saved).await;
+        self.queue_next(step, None, &saved).await;
         Ok(done(&saved, status))
     }
 
@@ -255,8 +255,9 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         if wait <= self.policy.longest_hidden {
             return Ok(Some(MessageDisposition::RetryAfter(wait)));
         }
-        let due = Wait::Due(step.now.after(wait));
-        let saved = self.save(self.transition(step, Some(due))).await?;
+        let due = Some(Wait::Due(step.now.after(wait)));
+        let saved = self.save(self.transition(step, due)).await?;
+        self.queue_next(step, due, &saved).await;
         Ok(done(&saved, step.status()))
     }
 
@@ -339,7 +340,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             ..self.transition(step, wait)
         };
         let saved = self.save(transition).await?;
-        self.queue_next(step, &saved).await;
+        self.queue_next(step, wait, &saved).await;
         self.update_circuit(decided, &outcome, probing, client, now, disabled)
             .await?;
         Ok(match wait {
@@ -452,14 +453,21 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         self.dead_letters.send(step.mode(), &message).await
     }
 
-    /// Queues the delivery that waited behind this one. It is in the due index as well, so a failure only delays
-    /// it.
-    async fn queue_next(&self, step: Step<'_>, saved: &Saved) {
+    /// Queues this delivery with a delay if it is due later, or the one that waited behind it. Both are in the due index as
+    /// well, so a failure only delays them until the schedule queues them.
+    async fn queue_next(&self, step: Step<'_>, wait: Option<Wait>, saved: &Saved) {
         let Saved::Applied(Some(next)) = saved else {
             return;
         };
-        if let Err(error) = self.queues.send(step.mode(), next).await {
-            tracing::warn!(id = %next.id, %error, "the next delivery was not queued");
+        let queued = match wait {
+            Some(Wait::Due(until)) => {
+                let delay = time_left(step.now, until);
+                self.queues.send_delayed(next, delay).await
+            }
+            _ => self.queues.send(step.mode(), next).await,
+        };
+        if let Err(error) = queued {
+            tracing::warn!(id = %next.id, %error, "a due delivery was not queued");
         }
     }
 

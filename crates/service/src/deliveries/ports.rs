@@ -81,7 +81,8 @@ pub struct Transition<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// Recorded. The next delivery of the client and sensor, which waited behind this one, is to be queued.
+    /// Recorded. The message is to be queued: that of the delivery itself if it is due at a time, or that of the next
+    /// delivery of the client and sensor, which waited behind this one.
     Applied(Option<DeliveryMessage>),
     /// The delivery changed since it was read; decide anew.
     Changed,

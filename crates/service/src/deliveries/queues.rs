@@ -1,16 +1,20 @@
 //! The queues of deliveries.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::message::DeliveryMessage;
 use crate::clients::Mode;
 use crate::notifications::{Channel, Message, SendError};
 
+/// Longest delay of a message in SQS.
+const LONGEST_DELAY: Duration = Duration::from_secs(900);
+
 #[derive(Clone)]
 pub struct Queues {
     /// FIFO, one message group per client and sensor, for mode `every`.
     pub ordered: Arc<dyn Channel>,
-    /// Standard queue, for mode `latest`.
+    /// Standard queue, for mode `latest`, and for delayed messages of both modes.
     pub unordered: Arc<dyn Channel>,
 }
 
@@ -54,6 +58,27 @@ impl Queues {
 
     pub async fn send(&self, mode: Mode, message: &DeliveryMessage) -> Result<(), QueueError> {
         send(self.of(mode), &message.to_queue()).await
+    }
+
+    /// Queues a delivery of the due index so that it is received after a delay, rounded up to seconds. A delay that is too
+    /// long for SQS is left to the schedule.
+    ///
+    /// A delayed message is not in flight. FIFO queues have no delay per message, but the standard queue serves both modes:
+    /// the table keeps the order of deliveries in the due index.
+    pub async fn send_delayed(
+        &self,
+        message: &DeliveryMessage,
+        delay: Duration,
+    ) -> Result<(), QueueError> {
+        if delay > LONGEST_DELAY {
+            return Ok(());
+        }
+        let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+        let message = Message {
+            delay_seconds: u32::try_from(seconds).ok(),
+            ..message.to_queue()
+        };
+        send(&self.unordered, &message).await
     }
 }
 

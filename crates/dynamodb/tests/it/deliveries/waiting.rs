@@ -29,7 +29,11 @@ async fn later_deliveries_wait_behind_a_deferred_one_and_follow_it() {
     assert_eq!(saved.await, Saved::Changed);
     let due = Some(Wait::Due(at(200)));
     let saved = fixture.attempt(&one, Status::Failed, due).await;
-    assert_eq!(saved, Saved::Applied(None));
+    let Saved::Applied(Some(message)) = saved else {
+        panic!("{saved:?}");
+    };
+    // The message that ends the wait is the one that the schedule would queue.
+    assert_eq!((&message.id, message.queued), (&one.id, 1));
     for waiting in [&two, &three] {
         let (context, message) = fixture.context(waiting).await;
         assert_eq!(context.oldest_deferred, Some(one.id.order()));

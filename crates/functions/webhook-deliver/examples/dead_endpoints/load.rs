@@ -17,11 +17,13 @@ use antumbra_service::deliveries::{
     DeliveryRecord, DeliveryStore, EventType, HttpResponse, MessageVisibility, Policy, Post,
     PostError, Progress, Queues, Saved, Sender, Status, Transition, Wait, Waiting,
 };
+use antumbra_service::notifications::{Channel, ChannelLimits, Message, SendError};
 use antumbra_service::quarantine::Quarantine;
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::RecordingChannel;
 use antumbra_webhook_deliver::Worker;
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
@@ -68,6 +70,9 @@ pub(crate) struct Measured {
     pub(crate) executions_at_once: usize,
     /// Messages that were received and not deleted, hidden ones too.
     pub(crate) in_flight: usize,
+    /// Messages that were sent with a delay, which are not in flight. Only the test reads it.
+    #[allow(dead_code)]
+    pub(crate) delayed: usize,
     /// Endpoints with an open circuit at the end.
     pub(crate) open_circuits: usize,
     /// Requests to dead endpoints.
@@ -81,6 +86,8 @@ struct State {
     /// Messages that were received, by their receipt.
     received: HashMap<u64, String>,
     hidden: BinaryHeap<Reverse<(Timestamp, u64)>>,
+    /// Messages that were sent with a delay.
+    delayed: BinaryHeap<Reverse<(Timestamp, String)>>,
     next: u64,
     running: usize,
     measured: Measured,
@@ -183,7 +190,7 @@ impl World {
         state.queue(message);
     }
 
-    /// Queues deliveries of the due index, as the sweep does. Returns whether there may be more.
+    /// Queues deliveries of the due index that still wait, as the sweep does. Returns whether there may be more.
     fn sweep(&self) -> bool {
         let mut state = self.state();
         let now = self.now();
@@ -192,10 +199,15 @@ impl World {
             if state.due.peek().filter(is_due).is_none() {
                 return false;
             }
-            let Some(Reverse((_, id))) = state.due.pop() else {
+            let Some(Reverse((at, id))) = state.due.pop() else {
                 return false;
             };
-            let message = state.records.get(&id).map(DeliveryRecord::message);
+            let waits = |record: &&DeliveryRecord| {
+                let progress = &record.progress;
+                progress.waiting == Some(Waiting::Due) && progress.not_before == Some(at)
+            };
+            let waiting = state.records.get(&id).filter(waits);
+            let message = waiting.map(DeliveryRecord::message);
             if let Some(message) = message {
                 state.queue(message.encode());
             }
@@ -255,7 +267,7 @@ impl State {
         self.visible.push_back((self.next, message));
     }
 
-    /// Makes messages visible that were hidden until now.
+    /// Makes messages visible that were hidden or delayed until now.
     fn show(&mut self, now: Timestamp) {
         while let Some(Reverse((at, receipt))) = self.hidden.peek().copied() {
             if at > now {
@@ -263,6 +275,12 @@ impl State {
             }
             self.hidden.pop();
             if let Some(message) = self.received.remove(&receipt) {
+                self.queue(message);
+            }
+        }
+        let is_over = |Reverse((at, _)): &&Reverse<(Timestamp, String)>| *at <= now;
+        while self.delayed.peek().filter(is_over).is_some() {
+            if let Some(Reverse((_, message))) = self.delayed.pop() {
                 self.queue(message);
             }
         }
@@ -320,6 +338,7 @@ impl DeliveryStore for World {
         }
         stored.status = transition.status;
         stored.progress.claimed_until = None;
+        let mut next = None;
         match transition.wait {
             None => drop(state.records.remove(&id)),
             Some(Wait::InQueue(until)) => stored.progress.not_before = Some(until),
@@ -327,11 +346,12 @@ impl DeliveryStore for World {
                 stored.progress.not_before = Some(until);
                 stored.progress.waiting = Some(Waiting::Due);
                 stored.progress.queued += 1;
+                next = Some(stored.message());
                 state.due.push(Reverse((until, id)));
             }
             Some(Wait::Held | Wait::Behind) => panic!("no client is disabled or in order"),
         }
-        Ok(Saved::Applied(None))
+        Ok(Saved::Applied(next))
     }
 
     async fn record_failure(
@@ -419,6 +439,29 @@ impl MessageVisibility for World {
     }
 }
 
+/// The queue, for messages that are sent with a delay.
+#[async_trait]
+impl Channel for World {
+    fn limits(&self) -> ChannelLimits {
+        ChannelLimits {
+            batch_count: 1,
+            batch_bytes: 1024,
+            message_bytes: 1024,
+        }
+    }
+
+    async fn send(&self, messages: &[Message]) -> Vec<Result<(), SendError>> {
+        let mut state = self.call().await;
+        for message in messages {
+            let delay = Duration::from_secs(message.delay_seconds.unwrap().into());
+            let at = self.now().after(delay);
+            state.delayed.push(Reverse((at, message.body.clone())));
+            state.measured.delayed += 1;
+        }
+        messages.iter().map(|_| Ok(())).collect()
+    }
+}
+
 /// Runs a load. The runtime must be single-threaded, with its time paused.
 pub(crate) async fn run(load: Load) -> Measured {
     fastrand::seed(1);
@@ -436,10 +479,13 @@ pub(crate) async fn run(load: Load) -> Measured {
     let other: Arc<RecordingChannel> = Arc::default();
     let queues = Queues {
         ordered: other.clone(),
-        unordered: other.clone(),
+        unordered: Arc::new(world.clone()),
     };
     let dead_letters = DeadLetters {
-        queues: queues.clone(),
+        queues: Queues {
+            ordered: other.clone(),
+            unordered: other.clone(),
+        },
         ordered_source: String::new(),
         unordered_source: String::new(),
     };

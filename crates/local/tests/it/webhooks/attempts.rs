@@ -8,6 +8,7 @@ use antumbra_service::clients::Mode;
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::deliveries::{DeliveryStore as _, Policy, Status};
 use antumbra_service::sensors::{Generation, RegisteredSensor, SensorStore as _};
+use futures_util::future::join;
 
 use super::endpoint::Reply::{RetryAfter, Status as Respond};
 use super::home::{Home, immediate, sequences};
@@ -142,32 +143,19 @@ async fn a_long_wait_is_spent_in_the_due_index_and_keeps_the_order() {
         },
     )
     .await;
-    home.reply(&[RetryAfter(503, 1)]);
+    home.reply(&[RetryAfter(503, 5)]);
     home.signal(&door, 1).await;
     home.requests(1).await;
     home.signal(&door, 0).await;
     home.signal(&door, 1).await;
     let waiting = [Status::Failed, Status::Pending, Status::Pending];
     home.wait_for_statuses(&client, &waiting).await;
+    // None of them waits in the queue, hidden or not.
     eventually("empty queue", async || {
-        let url = home.services.stack.queue_url("antumbra-deliveries.fifo");
-        let request = home.services.sqs.get_queue_attributes().queue_url(url);
-        let all = request.attribute_names("All".into()).send().await.unwrap();
-        let attributes = all.attributes.unwrap_or_default();
-        let names = [
-            "ApproximateNumberOfMessages",
-            "ApproximateNumberOfMessagesNotVisible",
-        ];
-        let empty = |name: &str| {
-            attributes
-                .get(&name.into())
-                .is_some_and(|count| count == "0")
-        };
-        names.into_iter().all(empty).then_some(())
+        let counts = home.queue_counts("antumbra-deliveries.fifo").await;
+        (counts == [0, 0, 0]).then_some(())
     })
     .await;
-    // None of them waits in the queue, hidden or not.
-    assert_eq!(home.endpoints.seen("watch").len(), 1);
     let first = home.endpoints.seen("watch")[0].at;
     eventually("three deliveries", async || {
         home.services.stack.sweep().await.unwrap();
@@ -177,8 +165,38 @@ async fn a_long_wait_is_spent_in_the_due_index_and_keeps_the_order() {
     .await;
     let seen = home.endpoints.seen("watch");
     assert_eq!(sequences(&seen), [1, 1, 2, 3]);
-    assert!(seen[1].at - first >= Duration::from_secs(1));
+    assert!(seen[1].at - first >= Duration::from_secs(5));
     home.wait_for_statuses(&client, &[Status::Delivered; 3])
         .await;
+    home.stop().await;
+}
+
+/// The schedule, which runs every five minutes in small deployments, is only a safeguard.
+#[tokio::test]
+async fn a_wait_of_seconds_ends_without_the_schedule() {
+    join(wait_in_mode(Mode::Every), wait_in_mode(Mode::Latest)).await;
+}
+
+async fn wait_in_mode(mode: Mode) {
+    let policy = Policy {
+        longest_hidden: Duration::ZERO,
+        ..immediate()
+    };
+    let (home, client, door) = Home::linked(mode, policy).await;
+    home.reply(&[RetryAfter(503, 4)]);
+    home.signal(&door, 1).await;
+    home.requests(1).await;
+    home.signal(&door, 0).await;
+    let (settled, sent): (_, &[u64]) = match mode {
+        Mode::Every => (Status::Delivered, &[1, 1, 2]),
+        Mode::Latest => (Status::Superseded, &[1, 2]),
+    };
+    let settled = [settled, Status::Delivered];
+    home.wait_for_statuses(&client, &settled).await;
+    let seen = home.endpoints.seen("watch");
+    assert_eq!(sequences(&seen), sent);
+    if mode == Mode::Every {
+        assert!(seen[1].at - seen[0].at >= Duration::from_secs(4));
+    }
     home.stop().await;
 }

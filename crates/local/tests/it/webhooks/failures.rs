@@ -131,7 +131,8 @@ async fn a_circuit_opens_on_a_time_out_and_closes_on_success() {
         home.clients.link(&client, &door).await.unwrap();
         doors.push(door);
     }
-    home.reply(&[Hang, Slow(400)]);
+    // Requests time out after half a second; the slow one must not, also on a busy machine.
+    home.reply(&[Hang, Slow(100)]);
     home.signal(&doors[0], 1).await;
     home.requests(1).await;
     let open_until = eventually("an open circuit", async || {

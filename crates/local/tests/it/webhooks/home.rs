@@ -166,6 +166,20 @@ impl Home {
         self.endpoints.wait("watch", count).await
     }
 
+    /// Returns how many messages of a queue are visible, in flight and delayed.
+    pub(super) async fn queue_counts(&self, name: &str) -> [u32; 3] {
+        let url = self.services.stack.queue_url(name);
+        let request = self.services.sqs.get_queue_attributes().queue_url(url);
+        let all = request.attribute_names("All".into()).send().await.unwrap();
+        let attributes = all.attributes.unwrap_or_default();
+        let count = |name: &str| attributes[&name.into()].parse().unwrap();
+        [
+            count("ApproximateNumberOfMessages"),
+            count("ApproximateNumberOfMessagesNotVisible"),
+            count("ApproximateNumberOfMessagesDelayed"),
+        ]
+    }
+
     pub(super) async fn redeliver(&self, record: &DeliveryRecord) {
         self.redeliveries
             .redeliver(&record.delivery.id)
