@@ -176,7 +176,7 @@ pub async fn peek(
         if is_full {
             break Ok(true);
         }
-        let received = match queue.receive().await {
+        let received = match queue.receive_counted().await {
             Ok(received) if received.is_empty() => break Ok(false),
             Ok(received) => received,
             Err(error) => break Err(error),

@@ -77,6 +77,10 @@ pub trait FailedQueue: Send + Sync {
     /// is empty.
     fn receive(&self) -> impl SendFuture<Result<Vec<FailedMessage>, QueueError>>;
 
+    /// Receives messages like [`FailedQueue::receive`], but does not wait if the queue counts none. A message that was
+    /// sent a moment ago may be missing.
+    fn receive_counted(&self) -> impl SendFuture<Result<Vec<FailedMessage>, QueueError>>;
+
     fn release(&self, receipts: &[String]) -> impl SendFuture<Result<(), QueueError>>;
 
     fn delete(&self, receipt: &str) -> impl SendFuture<Result<(), QueueError>>;

@@ -61,6 +61,10 @@ impl FailedQueue for FakeQueue {
         Ok(received)
     }
 
+    async fn receive_counted(&self) -> Result<Vec<FailedMessage>, QueueError> {
+        self.receive().await
+    }
+
     async fn release(&self, receipts: &[String]) -> Result<(), QueueError> {
         let mut hidden = self.hidden.lock().unwrap();
         hidden.retain(|one| !receipts.contains(one));

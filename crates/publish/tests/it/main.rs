@@ -12,6 +12,7 @@ mod contract;
 mod emulated;
 mod endpoints;
 mod eventbridge;
+mod failed_queue;
 mod guard;
 mod iot;
 mod message;
