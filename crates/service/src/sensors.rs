@@ -32,7 +32,7 @@ pub use id::{Generation, InvalidSensor, NAME_CHARS, SensorId, SensorType};
 pub use location::{Location, LocationPrefix, PART_BYTES, Part};
 pub use ports::{
     CheckOutcome, DEFAULT_SHARDS, LivenessIndex, Purge, PurgeQueue, ReadingStore, SensorError,
-    SensorQuery, SensorStore, SensorWithState, StateStore,
+    SensorQuery, SensorStore, SensorWithState, StateStore, TimeRange,
 };
 pub use reading::{DEFAULT_LATEST, OwnedReading, Owner, Reading, UNIT_BYTES, Unit};
 pub use reading_time::{MESSAGE_ID_BYTES, ReadingTime, Sequence};

@@ -12,7 +12,7 @@ use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
     PurgeQueue, Reading, ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore,
-    SensorType, Sensors, SilenceTimeout, StateStore, Unit, Value, Version, purge_due,
+    SensorType, Sensors, SilenceTimeout, StateStore, TimeRange, Unit, Value, Version, purge_due,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
@@ -152,7 +152,7 @@ pub(crate) enum StoredCommand {
         #[arg(long, conflicts_with = "json")]
         plot: bool,
     },
-    /// Show the readings of a time range, oldest first.
+    /// Show the readings of a time range, oldest first unless --newest-first is given.
     ///
     /// Example: antumbra sensors between xa7v9Dfadr7H 2026-01-31T00:00:00Z 2026-02-01T00:00:00Z
     Between {
@@ -164,6 +164,9 @@ pub(crate) enum StoredCommand {
         /// End of the range (RFC 3339), not included.
         #[arg(value_parser = time)]
         to: Timestamp,
+        /// Newest first.
+        #[arg(long)]
+        newest_first: bool,
         #[command(flatten)]
         paging: Paging,
         /// Draw the readings.
@@ -437,14 +440,19 @@ pub(crate) async fn run<S: SensorStore + ReadingStore + StateStore + PurgeQueue>
             id,
             from,
             to,
+            newest_first,
             paging,
             plot,
         } => {
             let id = SensorId::new(id)?;
             let (limit, cursor) = (paging.limit(), paging.cursor());
-            let (sensor, page) = sensors
-                .between(&id, from, to, limit, cursor.as_ref())
-                .await?;
+            let range = TimeRange {
+                from,
+                to,
+                newest_first,
+            };
+            let page = sensors.in_range(&id, &range, limit, cursor.as_ref());
+            let (sensor, page) = page.await?;
             match plot {
                 true => Ok(render::plot(&sensor, &page)),
                 false => Ok(render::readings(&sensor, &page.rows, page.next, json)),

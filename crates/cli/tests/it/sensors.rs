@@ -64,6 +64,15 @@ fn sensors_are_managed_from_the_command_line() {
     let between = json_of(&stack, &format!("between gas:1 {from} {to}"));
     let reading = json!({"time": "2026-01-31T10:00:00Z", "unit": "ppm", "value": -1});
     assert_eq!(between["readings"], json!([reading]));
+    let to = "2026-01-31T12:00:00Z";
+    for (order, expected) in [("", [10, 11]), ("--newest-first", [11, 10])] {
+        let line = format!("between gas:1 {from} {to} {order}");
+        let between = json_of(&stack, line.trim_end());
+        let times = expected.map(|hour| format!("2026-01-31T{hour}:00:00Z"));
+        let readings = between["readings"].as_array().unwrap().iter();
+        let found: Vec<&str> = readings.map(|one| one["time"].as_str().unwrap()).collect();
+        assert_eq!(found, times, "{line}");
+    }
 
     let state = json_of(&stack, "state gas:1");
     assert_eq!(

@@ -3,9 +3,8 @@ use std::collections::HashMap;
 use antumbra_service::paging::page_limit;
 use antumbra_service::sensors::{
     Cursor, Owner, Page, Reading, ReadingStore, RegisteredSensor, SensorError, SensorId,
-    SensorStore as _, StoreError,
+    SensorStore as _, StoreError, TimeRange,
 };
-use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, SORT_KEY};
 
 use super::DynamoDbSensors;
@@ -101,25 +100,30 @@ impl ReadingStore for DynamoDbSensors {
         Ok((sensor, Page { rows, next }))
     }
 
-    async fn between(
+    async fn in_range(
         &self,
         id: &SensorId,
-        from: Timestamp,
-        to: Timestamp,
+        range: &TimeRange,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
-        if from > to {
+        if range.from > range.to {
             return Err(StoreError::Invalid("from is after to".to_owned()).into());
         }
         let sensor = self.get(id).await?;
         let generation = sensor.generation.as_str();
-        let (from, to) = (keys::readings_from(from)?, keys::readings_from(to)?);
-        let listing = ["readings", id.as_str(), generation, &from, &to];
+        let from = keys::readings_from(range.from)?;
+        let to = keys::readings_from(range.to)?;
+        let order = match range.newest_first {
+            true => "newest first",
+            false => "oldest first",
+        };
+        let listing = ["readings", id.as_str(), generation, &from, &to, order];
         let mut query = item::range(id, &from, &to)
             .filter("#generation = :generation")
             .value(":generation", text(generation));
+        query.descending = range.newest_first;
         query.start = self.table.open_cursor(&listing, None, cursor)?;
         let mut rows = Vec::new();
         for _ in 0..PAGE_CALLS {

@@ -150,7 +150,7 @@ routes! {
     delete "/v1/sensors/{id}" sensors::unregister, [Sensors Write "id"], "unregister_sensor", [404], "Unregisters a sensor and deletes its state and links. Its readings are deleted later.";
     post "/v1/sensors/{id}/move" sensors::move_to, [Sensors Write "id"], "move_sensor", [404], "Moves a sensor to another location.";
     get "/v1/sensors/{id}/state" sensors::state, [Sensors Read "id"], "get_sensor_state", [404], "Reads the latest state of a sensor.";
-    get "/v1/sensors/{id}/readings" sensors::list_readings, [Sensors Read "id"], "list_readings", [404], "Reads a sensor and its latest readings, newest first; with `from` or `to` the readings of a time range, oldest first.";
+    get "/v1/sensors/{id}/readings" sensors::list_readings, [Sensors Read "id"], "list_readings", [404], "Reads a sensor and its latest readings, newest first; with `from` or `to` the readings of a time range, oldest first or, with `newestFirst`, newest first.";
     post "/v1/sensors/{id}/readings" sensors::save_readings, [Sensors Write "id"], "save_readings", [404], "Saves readings of a sensor. Saving a reading of the same time and sequence again changes nothing.";
     get "/v1/sensors/{id}/deliveries" deliveries::of_sensor, [Deliveries Read all], "list_deliveries_of_sensor", [404], "Lists deliveries about a sensor. An update of a moment ago may be missing.";
     get "/v1/sensors/{id}/clients" clients::links_of_sensor, [Clients Read all], "list_links_of_sensor", [404], "Lists the clients that are linked to a sensor.";

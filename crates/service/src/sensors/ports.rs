@@ -165,8 +165,16 @@ pub trait ReadingStore: Send + Sync {
         }
     }
 
-    /// Returns the sensor and a page of its readings from a time until just before another, oldest first, at most `limit`
-    /// (1 to 1000).
+    /// Returns the sensor and a page of its readings of a time range, at most `limit` (1 to 1000).
+    fn in_range(
+        &self,
+        id: &SensorId,
+        range: &TimeRange,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> impl SendFuture<Result<(RegisteredSensor, Page<Reading>), SensorError>>;
+
+    /// Returns the sensor and a page of its readings from a time until just before another, oldest first.
     fn between(
         &self,
         id: &SensorId,
@@ -174,7 +182,25 @@ pub trait ReadingStore: Send + Sync {
         to: Timestamp,
         limit: usize,
         cursor: Option<&Cursor>,
-    ) -> impl SendFuture<Result<(RegisteredSensor, Page<Reading>), SensorError>>;
+    ) -> impl SendFuture<Result<(RegisteredSensor, Page<Reading>), SensorError>> {
+        async move {
+            let range = TimeRange {
+                from,
+                to,
+                newest_first: false,
+            };
+            self.in_range(id, &range, limit, cursor).await
+        }
+    }
+}
+
+/// Time range of readings, and their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    pub from: Timestamp,
+    /// End of the range, not included.
+    pub to: Timestamp,
+    pub newest_first: bool,
 }
 
 /// Laws:

@@ -8,6 +8,7 @@ use super::id::{Generation, SensorId, SensorType};
 use super::location::Location;
 use super::ports::{
     PurgeQueue, ReadingStore, SensorError, SensorQuery, SensorStore, SensorWithState, StateStore,
+    TimeRange,
 };
 use super::reading::{DEFAULT_LATEST, Reading};
 use super::sensor::{Address, RegisteredSensor, Sensor, SilenceTimeout};
@@ -276,6 +277,17 @@ impl<S: SensorStore + ReadingStore> Sensors<S> {
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         let most = most.unwrap_or(DEFAULT_LATEST);
         self.store.latest_page(id, most, cursor).await
+    }
+
+    /// Returns the sensor and a page of its readings of a time range.
+    pub async fn in_range(
+        &self,
+        id: &SensorId,
+        range: &TimeRange,
+        limit: usize,
+        cursor: Option<&Cursor>,
+    ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
+        self.store.in_range(id, range, limit, cursor).await
     }
 
     /// Returns the sensor and a page of its readings from a time until just before another, oldest first.

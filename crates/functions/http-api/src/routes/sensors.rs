@@ -8,7 +8,7 @@ use antumbra_service::api::{
 use antumbra_service::paging::Cursor;
 use antumbra_service::sensors::{
     Connection, LocationPrefix, Outcome, RegisteredSensor, SensorId, SensorQuery, SensorType,
-    SignalMessage, ValueType, Version,
+    SignalMessage, TimeRange, ValueType, Version,
 };
 use antumbra_shadow::Timestamp;
 use axum::Extension;
@@ -269,13 +269,13 @@ pub(crate) async fn state(
 }
 
 #[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
 pub(crate) struct ReadingsQuery {
     /// Maximum number of readings: by default 10 latest readings, or 100 of a time range.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// `nextCursor` of the previous page. Requires the same `from` and `to`.
+    /// `nextCursor` of the previous page. Requires the same `from`, `to` and `newestFirst`.
     #[param(max_length = 16384, pattern = "^[A-Za-z0-9_-]*$")]
     cursor: Option<String>,
     /// Readings at this time or later.
@@ -284,6 +284,9 @@ pub(crate) struct ReadingsQuery {
     /// Readings before this time.
     #[param(format = DateTime, example = "2026-02-01T12:00:00Z")]
     to: Option<String>,
+    /// Readings of a time range newest first instead of oldest first. Without a range they always are.
+    #[serde(default)]
+    newest_first: bool,
 }
 
 pub(crate) async fn list_readings(
@@ -301,15 +304,16 @@ pub(crate) async fn list_readings(
         let (sensor, page) = api.sensors.latest(&id, most, cursor.as_ref()).await?;
         return Ok(Json(ReadingPage::new(&sensor, &page.rows, page.next)));
     }
-    let from = from.unwrap_or_default();
-    let to = to
-        .or_else(|| Timestamp::parse(LATEST_TIME))
-        .unwrap_or_default();
+    let range = TimeRange {
+        from: from.unwrap_or_default(),
+        to: to
+            .or_else(|| Timestamp::parse(LATEST_TIME))
+            .unwrap_or_default(),
+        newest_first: query.newest_first,
+    };
     let limit = limit(query.limit)?;
-    let (sensor, page) = api
-        .sensors
-        .between(&id, from, to, limit, cursor.as_ref())
-        .await?;
+    let page = api.sensors.in_range(&id, &range, limit, cursor.as_ref());
+    let (sensor, page) = page.await?;
     Ok(Json(ReadingPage::new(&sensor, &page.rows, page.next)))
 }
 

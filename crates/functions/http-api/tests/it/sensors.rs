@@ -159,6 +159,23 @@ async fn readings_are_saved_and_read_exactly() {
         .collect();
     assert_eq!(values.len(), 3, "{values:?}");
     assert_eq!(values[2], &json!(true));
+    let newest_first = format!("{path}?{span}&newestFirst=true");
+    let newest = api.get(&newest_first).await.ok(200);
+    let times: Vec<&Value> = newest["readings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reading| &reading["time"])
+        .collect();
+    assert_eq!(times, ["2026-01-31T11:00:02Z", "2026-01-31T11:00:01Z"]);
+    let next = newest["nextCursor"].as_str().unwrap();
+    let oldest = api.get(&format!("{newest_first}&cursor={next}")).await;
+    assert_eq!(
+        oldest.ok(200)["readings"][0]["time"],
+        "2026-01-31T10:00:00Z"
+    );
+    let mixed = api.get(&format!("{path}?{span}&cursor={next}")).await;
+    mixed.problem(400, "Invalid");
     for bad in [
         r#"{"readings":[]}"#,
         r#"{"readings":[{"value":null}]}"#,

@@ -1,6 +1,6 @@
 //! Laws of `ReadingStore`.
 
-use antumbra_service::sensors::{Reading, SensorError, StoreError, Unit, Value};
+use antumbra_service::sensors::{Reading, SensorError, StoreError, TimeRange, Unit, Value};
 use antumbra_shadow::Timestamp;
 
 use super::Store;
@@ -150,6 +150,29 @@ pub async fn readings_between_two_times_are_paged<S: Store>(store: S) {
         };
         let found = all_pages(limit, next).await;
         assert_eq!(found, many[5..15], "from is in, to is not; {limit} a page");
+    }
+    for limit in [1, 3, 10, 11] {
+        let range = TimeRange {
+            from: at(5),
+            to: at(15),
+            newest_first: true,
+        };
+        let sensor = id("s");
+        let next = async |cursor: Option<&_>| {
+            let found = store.in_range(&sensor, &range, limit, cursor).await;
+            found.unwrap().1
+        };
+        let found = all_pages(limit, next).await;
+        let newest_first: Vec<Reading> = many[5..15].iter().rev().cloned().collect();
+        assert_eq!(found, newest_first, "{limit} a page");
+        // A cursor of one order is not valid for the other.
+        if let Some(cursor) = next(None).await.next {
+            let other = store.between(&sensor, at(5), at(15), limit, Some(&cursor));
+            assert!(matches!(
+                other.await,
+                Err(SensorError::Store(StoreError::Invalid(_)))
+            ));
+        }
     }
     let (_, page) = store
         .between(&id("s"), at(5), at(15), 1, None)

@@ -6,7 +6,7 @@ use antumbra_service::sensors::reading_time::{
 };
 use antumbra_service::sensors::{
     Connection, Cursor, Page, Reading, ReadingStore, RegisteredSensor, Sensor, SensorError,
-    SensorId, SensorQuery, SensorStore, SensorWithState, State, StoreError,
+    SensorId, SensorQuery, SensorStore, SensorWithState, State, StoreError, TimeRange,
 };
 use antumbra_shadow::Timestamp;
 
@@ -231,15 +231,19 @@ impl ReadingStore for MemorySensors {
         Ok((kept.registered.clone(), Page { rows, next }))
     }
 
-    async fn between(
+    async fn in_range(
         &self,
         id: &SensorId,
-        from: Timestamp,
-        to: Timestamp,
+        range: &TimeRange,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
+        let TimeRange {
+            from,
+            to,
+            newest_first,
+        } = *range;
         if from > to {
             return Err(StoreError::Invalid("from lies after to".to_owned()).into());
         }
@@ -247,18 +251,24 @@ impl ReadingStore for MemorySensors {
             ReadingTime::new(time, Sequence::Number(0))
                 .map_err(|error| StoreError::Invalid(error.to_string()))?;
         }
-        let subject = format!("{id} {from} {to}");
+        let subject = format!("{id} {from} {to} {newest_first}");
         let start = cursor.map(|cursor| open(cursor, &subject)).transpose()?;
         let inner = self.lock();
         let kept = inner.sensors.get(id).ok_or(SensorError::NotFound)?;
-        let mut found = kept.readings.iter().filter(|(moment, _)| {
-            (from..to).contains(&moment.time())
-                && start
-                    .as_ref()
-                    .is_none_or(|start| moment.to_string() > *start)
-        });
-        let rows: Vec<Reading> = found.by_ref().take(limit).map(|(_, r)| r.clone()).collect();
-        let last = rows.last().filter(|_| found.next().is_some());
+        let found = kept.readings.iter();
+        let found = found.filter(|(moment, _)| (from..to).contains(&moment.time()));
+        let mut found: Vec<&Reading> = found.map(|(_, reading)| reading).collect();
+        if newest_first {
+            found.reverse();
+        }
+        if let Some(start) = start {
+            found.retain(|reading| match newest_first {
+                true => reading.moment.to_string() < start,
+                false => reading.moment.to_string() > start,
+            });
+        }
+        let rows: Vec<Reading> = found.iter().take(limit).copied().cloned().collect();
+        let last = rows.last().filter(|_| found.len() > limit);
         let next = last.map(|last| seal_cursor(&["readings", &subject, &last.moment.to_string()]));
         Ok((kept.registered.clone(), Page { rows, next }))
     }
