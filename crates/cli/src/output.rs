@@ -6,7 +6,6 @@ use anstyle::{AnsiColor, Style};
 use antumbra_service::paging::Cursor;
 use antumbra_shadow::{Document, Kind, View};
 use serde::Serialize;
-
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::CliError;

@@ -7,7 +7,8 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// A text that is longer is stored compressed.
 pub(super) const PLAIN_BYTES: usize = 1024;
-/// Longest text that is decompressed: both documents of the largest item, twice, with every character escaped.
+/// Longest text that is decompressed, so that damaged bytes cannot take all memory. Texts of ours are shorter: an entry has at
+/// most both documents of the largest item, old and new, with every character escaped.
 const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Stored bytes that are no compressed text.

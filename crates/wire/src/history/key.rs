@@ -2,7 +2,7 @@
 //!
 //! | partition key | sort key | item |
 //! |---|---|---|
-//! | `DS#{id}` | `DSR`, `DSD` or `DSC#{name}#{time}#{version}` | entry: a change of an item of a shadow |
+//! | `DS#{id}` | `DSR#{name}#{time}#{version}`, or with `DSD` or `DSC` | entry: a change of an item of a shadow |
 //! | `DS#{id}` | `PART#{sort key of the entry}#{number}` | part of a large entry |
 //!
 //! A name is escaped, so that no `#` in it ends it. Times have 20 digits and versions 19, so that texts sort as numbers.

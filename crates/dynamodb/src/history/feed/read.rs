@@ -1,7 +1,5 @@
 //! Reading the feed from a cursor.
 
-mod latest;
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +104,7 @@ impl Feed {
         let Some(settings) = self.settings().await? else {
             return Ok(FeedPage::of_empty_feed());
         };
-        // Before anything is read: what is empty then and too old to be written stays empty.
+        // Taken before anything is read: a number that is found empty, and is too old by this time, is never written.
         let now = self.clock.now();
         let mut cursor = self.cursor(&settings, start, now).await?;
         let stretches = self.stretches(&settings, &mut cursor, now).await?;
@@ -223,8 +221,8 @@ impl Feed {
         future::try_join_all(first).await
     }
 
-    /// The smallest position, from a number on, from which no segment has expired or was reserved before a time. A bisection: DynamoDB may
-    /// delete expired segments only days later, and they can be millions.
+    /// The smallest position, from a number on, from which no segment has expired or was reserved before a time. Found by
+    /// bisection: DynamoDB may delete expired segments only days later, and they can be millions.
     async fn first_of(
         &self,
         partition: u32,
@@ -326,7 +324,7 @@ impl Feed {
                 return Ok(None);
             }
             if segments.is_empty() {
-                // A number that may be reserved already, but was not when this was read.
+                // The next number may be reserved already, but not for longer than this: it would be written.
                 let since = milliseconds(now).saturating_sub(RESERVATION.as_millis() as u64);
                 position.since = position.since.max(since);
             }

@@ -34,8 +34,8 @@ pub(crate) struct Rig {
     partitions: u32,
     pub(crate) reader: HistoryReader,
     pub(crate) feed: Feed,
-    /// Records of the stream that were not read yet come after this one.
-    read: Option<String>,
+    /// Sequence number of the last record of the stream that was read.
+    last_read: Option<String>,
 }
 
 pub(crate) fn start() -> Timestamp {
@@ -76,7 +76,7 @@ impl Rig {
             table,
             history_table,
             clock,
-            read: None,
+            last_read: None,
         }
     }
 
@@ -112,7 +112,7 @@ impl Rig {
         let stream = TableStream::new(&client, &self.table.stream_arn);
         let mut records = Vec::new();
         for shard in stream.shards().await.unwrap() {
-            let position = match &self.read {
+            let position = match &self.last_read {
                 Some(number) => Position::After(number.clone()),
                 None => Position::TrimHorizon,
             };
@@ -125,7 +125,7 @@ impl Rig {
         }
         if let Some(last) = records.last() {
             let number = antumbra_dynamodb::streams::sequence_number(last);
-            self.read = Some(number.to_owned());
+            self.last_read = Some(number.to_owned());
         }
         records
     }
