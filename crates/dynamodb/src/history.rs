@@ -5,7 +5,6 @@ mod changes;
 mod documents;
 mod feed;
 mod item;
-mod scan;
 mod state;
 mod write;
 

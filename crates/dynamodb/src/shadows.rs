@@ -19,8 +19,8 @@ use std::num::NonZeroUsize;
 use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::adapter::{check_delete, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
-    ReadConsistency, ShadowId, ShadowStore, Snapshot, State, StoreError, Write, Written,
+    Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, Page, Read, ReadConsistency,
+    ShadowId, ShadowStore, Snapshot, State, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::ShadowItem;
@@ -187,11 +187,11 @@ impl ShadowStore for DynamoDbShadows {
 
     async fn list(
         &self,
-        query: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
-        self.list_page(query, limit, cursor).await
+        self.list_page(id, limit, cursor).await
     }
 
     async fn list_by_prefix(

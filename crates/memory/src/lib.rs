@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::adapter::{check_delete, check_list, check_prefix, check_write};
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, NewDocument, Page, Read,
+    Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, NewDocument, Page, Read,
     ReadConsistency, ShadowId, ShadowStore, Snapshot, StoreError, StoredDocument, VERSION_KEPT,
     Version, Write, Written,
 };
@@ -135,12 +135,12 @@ impl ShadowStore for MemoryShadows {
 
     async fn list(
         &self,
-        query: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
-        check_list(query, limit)?;
-        list::page(&self.contents().slots, self.layout, query, limit, cursor)
+        check_list(id, limit)?;
+        list::page(&self.contents().slots, self.layout, id, limit, cursor)
     }
 
     async fn list_by_prefix(

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use antumbra_service::access::IdRanges;
 use antumbra_service::paging::{open_cursor, seal_cursor};
 use antumbra_service::shadows::{
-    Cursor, DocumentSummary, Layout, ListQuery, Page, ShadowId, State, StoreError,
+    Cursor, DocumentSummary, Layout, Page, ShadowId, State, StoreError,
 };
 
 use crate::{Slot, Slots};
@@ -16,25 +16,21 @@ const STORE: &str = "memory";
 pub(crate) fn page(
     slots: &Slots,
     layout: Layout,
-    query: &ListQuery,
+    id: &str,
     limit: usize,
     cursor: Option<&Cursor>,
 ) -> Result<Page<DocumentSummary>, StoreError> {
-    let start = match (cursor, query) {
-        (Some(cursor), _) => Bound::Excluded(open(cursor, query)?),
+    let start = match cursor {
+        Some(cursor) => Bound::Excluded(open(cursor, id)?),
         // No name sorts before this one.
-        (None, ListQuery::Of(id)) => match ShadowId::named(id.as_str(), "\0") {
+        None => match ShadowId::named(id, "\0") {
             Ok(first) => Bound::Included((first, State::Reported)),
             Err(_) => Bound::Unbounded,
         },
-        (None, ListQuery::All) => Bound::Unbounded,
     };
     let mut found = slots
         .range((start, Bound::Unbounded))
-        .take_while(|((shadow, _), _)| match query {
-            ListQuery::Of(id) => shadow.id() == id,
-            ListQuery::All => true,
-        })
+        .take_while(|((shadow, _), _)| shadow.id() == id)
         .filter_map(|((shadow, state), slot)| match slot {
             Slot::Deleted { .. } => None,
             Slot::Stored(stored) => Some(DocumentSummary {
@@ -52,7 +48,7 @@ pub(crate) fn page(
     };
     let rows: Vec<DocumentSummary> = found.by_ref().take(room).collect();
     let next = match (rows.last(), found.peek()) {
-        (Some(last), Some(_)) => Some(seal(last, query)),
+        (Some(last), Some(_)) => Some(seal(last)),
         _ => None,
     };
     Ok(Page { rows, next })
@@ -96,27 +92,17 @@ pub(crate) fn by_prefix(
     Ok(Page { rows, next })
 }
 
-/// The parts of a cursor that identify the listing.
-fn listing(query: &ListQuery) -> [&str; 3] {
-    match query {
-        ListQuery::Of(id) => [STORE, "of", id],
-        ListQuery::All => [STORE, "all", ""],
-    }
-}
-
-fn seal(last: &DocumentSummary, query: &ListQuery) -> Cursor {
-    let [store, scope, id] = listing(query);
+fn seal(last: &DocumentSummary) -> Cursor {
     let shadow = &last.shadow;
-    let state = last.state.as_str();
-    seal_cursor(&[store, scope, id, shadow.id(), shadow.name(), state])
+    seal_cursor(&[STORE, "of", shadow.id(), shadow.name(), last.state.as_str()])
 }
 
 /// The document that a cursor continues after.
-fn open(cursor: &Cursor, query: &ListQuery) -> Result<(ShadowId, State), StoreError> {
+fn open(cursor: &Cursor, id: &str) -> Result<(ShadowId, State), StoreError> {
     let parts = open_cursor(cursor)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let position = match parts[..] {
-        [store, scope, of, id, name, state] if [store, scope, of] == listing(query) => {
+        [STORE, "of", of, name, state] if of == id => {
             let mut states = [State::Reported, State::Desired].into_iter();
             let state = states.find(|known| known.as_str() == state);
             ShadowId::named(id, name).ok().zip(state)

@@ -31,9 +31,8 @@ pub use antumbra_shadow::State;
 pub use engine::UpdateResult;
 pub use id::{ClientToken, ShadowId, Zone};
 pub use store::{
-    Delete, DeletedVersions, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery,
-    NewDocument, Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write,
-    Written,
+    Delete, DeletedVersions, DocumentSet, DocumentSummary, ExpectedVersion, Layout, NewDocument,
+    Read, ReadConsistency, ShadowStore, Snapshot, StoredDocument, VERSION_KEPT, Write, Written,
 };
 pub use update::{DEFAULT_RETRIES, DEFAULT_RETRY_TIME, DesiredMode, HeldValues, Update};
 
@@ -447,15 +446,15 @@ impl<P: ShadowStore> Shadows<P> {
         Err(ShadowError::store(StoreError::NotFound))
     }
 
-    /// Lists documents, a page at a time.
+    /// Lists the documents of a device by its id, a page at a time.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
     /// # use antumbra_memory::MemoryShadows;
-    /// # use antumbra_service::shadows::{ListQuery, ShadowId, Shadows};
+    /// # use antumbra_service::shadows::{ShadowId, Shadows};
     /// # let shadows = Shadows::new(MemoryShadows::default());
     /// shadows.report(&ShadowId::named("lamp-7", "light")?, &serde_json::json!({"led": "on"})).await?;
-    /// let page = shadows.list(&ListQuery::Of("lamp-7".into()), 100, None).await?;
+    /// let page = shadows.list("lamp-7", 100, None).await?;
     /// assert_eq!(page.rows[0].shadow.name(), "light");
     /// assert!(page.next.is_none());
     /// # Ok::<(), antumbra_service::shadows::ShadowError>(())
@@ -463,13 +462,13 @@ impl<P: ShadowStore> Shadows<P> {
     /// ```
     pub async fn list(
         &self,
-        query: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, ShadowError> {
         page_limit(limit).map_err(ShadowError::store)?;
         self.store
-            .list(query, limit, cursor)
+            .list(id, limit, cursor)
             .await
             .map_err(ShadowError::store)
     }

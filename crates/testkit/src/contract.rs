@@ -79,7 +79,7 @@ macro_rules! shadow_contract {
             a_listing_of_one_id_contains_only_its_documents,
             a_listing_contains_version_time_and_token,
             deleted_documents_are_not_listed,
-            a_full_listing_contains_each_document_once,
+            a_listing_contains_each_document_once,
             a_listing_tolerates_changes_between_pages,
             a_cursor_is_valid_only_for_its_own_listing,
             an_invalid_limit_or_cursor_is_rejected,

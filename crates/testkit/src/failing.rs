@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use antumbra_service::access::IdRanges;
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSummary, Layout, ListQuery, Page, Read, ReadConsistency, ShadowId,
-    ShadowStore, Snapshot, StoreError, Write, Written,
+    Cursor, Delete, DocumentSummary, Layout, Page, Read, ReadConsistency, ShadowId, ShadowStore,
+    Snapshot, StoreError, Write, Written,
 };
 use antumbra_shadow::Timestamp;
 
@@ -107,11 +107,11 @@ impl<P: ShadowStore> ShadowStore for Failing<P> {
 
     async fn list(
         &self,
-        query: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
-        call(self.fate(), self.inner.list(query, limit, cursor)).await
+        call(self.fate(), self.inner.list(id, limit, cursor)).await
     }
 
     async fn list_by_prefix(

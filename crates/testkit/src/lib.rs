@@ -23,6 +23,7 @@ pub mod contract;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod failing;
+mod forward;
 pub mod http;
 pub mod lambda;
 mod paging;

@@ -5,17 +5,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use antumbra_service::access::IdRanges;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Cursor, Delete, DocumentSet, DocumentSummary, ExpectedVersion, Layout, ListQuery, Page, Read,
-    ReadConsistency, ShadowError, ShadowId, ShadowStore, Shadows, Snapshot, State, StoreError,
-    Update, Write, Written,
+    Delete, DocumentSet, ExpectedVersion, Read, ReadConsistency, ShadowError, ShadowId,
+    ShadowStore, Shadows, Snapshot, State, StoreError, Update, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 use futures_util::future::join_all;
 
-use crate::{Failing, Faults};
+use crate::{Failing, Faults, forward_shadow_store};
 
 const WRITERS: usize = 32;
 const RETRIES: u32 = 8;
@@ -27,9 +25,7 @@ struct Interleaved<P> {
 }
 
 impl<P: ShadowStore> ShadowStore for Interleaved<P> {
-    fn layout(&self) -> Layout {
-        self.inner.layout()
-    }
+    forward_shadow_store!(inner: layout, delete, list, list_by_prefix);
 
     async fn read(
         &self,
@@ -46,31 +42,6 @@ impl<P: ShadowStore> ShadowStore for Interleaved<P> {
         self.applied
             .fetch_add(i64::from(written.is_ok()), Ordering::Relaxed);
         written
-    }
-
-    async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
-        self.inner.delete(delete, now).await
-    }
-
-    async fn list(
-        &self,
-        query: &ListQuery,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<DocumentSummary>, StoreError> {
-        self.inner.list(query, limit, cursor).await
-    }
-
-    async fn list_by_prefix(
-        &self,
-        prefix: &str,
-        within: &IdRanges,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<ShadowId>, StoreError> {
-        self.inner
-            .list_by_prefix(prefix, within, limit, cursor)
-            .await
     }
 }
 
@@ -211,17 +182,7 @@ impl<P> Timed<P> {
 }
 
 impl<P: ShadowStore> ShadowStore for Timed<P> {
-    fn layout(&self) -> Layout {
-        self.inner.layout()
-    }
-
-    async fn read(
-        &self,
-        read: &Read,
-        consistency: ReadConsistency,
-    ) -> Result<Snapshot, StoreError> {
-        self.inner.read(read, consistency).await
-    }
+    forward_shadow_store!(inner: layout, read, list, list_by_prefix);
 
     async fn write(&self, write: &Write) -> Result<Written, StoreError> {
         let written = self.inner.write(write).await?;
@@ -248,27 +209,6 @@ impl<P: ShadowStore> ShadowStore for Timed<P> {
             }
         }
         Ok(())
-    }
-
-    async fn list(
-        &self,
-        query: &ListQuery,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<DocumentSummary>, StoreError> {
-        self.inner.list(query, limit, cursor).await
-    }
-
-    async fn list_by_prefix(
-        &self,
-        prefix: &str,
-        within: &IdRanges,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<ShadowId>, StoreError> {
-        self.inner
-            .list_by_prefix(prefix, within, limit, cursor)
-            .await
     }
 }
 

@@ -4,8 +4,8 @@ pub(crate) mod past;
 mod render;
 
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, ListQuery, ShadowId,
-    ShadowStore, Shadows, State, Update, Version, Zone,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, ShadowId, ShadowStore, Shadows,
+    State, Update, Version, Zone,
 };
 use antumbra_shadow::{Document, Mode, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};
@@ -246,7 +246,7 @@ pub(crate) async fn run<P: ShadowStore>(
                 let page = shadows.list_by_prefix(&prefix, limit, cursor).await?;
                 return Ok(render::names(page, json));
             };
-            let page = shadows.list(&ListQuery::Of(id), limit, cursor).await?;
+            let page = shadows.list(&id, limit, cursor).await?;
             Ok(render::documents(page, json))
         }
     }

@@ -1,7 +1,7 @@
-//! Listings: a query for one device, a scan for all. They read no documents.
+//! Listings of the documents of a device, by one query. They read no documents.
 
 use antumbra_service::shadows::adapter::check_list;
-use antumbra_service::shadows::{Cursor, DocumentSummary, Layout, ListQuery, Page, StoreError};
+use antumbra_service::shadows::{Cursor, DocumentSummary, Layout, Page, StoreError};
 use antumbra_wire::items::{ItemKind, ShadowItem};
 
 use super::{DynamoDbShadows, item, keys};
@@ -20,13 +20,13 @@ const NOT_DELETED: &str = "attribute_not_exists(#deletedAt)";
 impl DynamoDbShadows {
     pub(super) async fn list_page(
         &self,
-        list: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DocumentSummary>, StoreError> {
-        check_list(list, limit)?;
-        let listing = self.listing(list);
-        let mut query = self.query(list);
+        check_list(id, limit)?;
+        let listing = ["shadows", self.config.layout.as_str(), "of", id];
+        let mut query = self.query(id);
         query.start = self.table.open_cursor(&listing, None, cursor)?;
         let per_item = match self.config.layout {
             Layout::Separate => 1,
@@ -63,18 +63,8 @@ impl DynamoDbShadows {
         Ok(Page { rows, next })
     }
 
-    fn query(&self, list: &ListQuery) -> Query {
+    fn query(&self, id: &str) -> Query {
         let kind = ItemKind::Shadow(ShadowItem::Reported);
-        let query = match list {
-            ListQuery::Of(id) => Query::new("#PK = :pk AND #SK BETWEEN :from AND :to")
-                .filter(NOT_DELETED)
-                .value(":pk", text(kind.partition(id))),
-            ListQuery::All => Query::default()
-                .filter(format!(
-                    "begins_with(#PK, :pk) AND #SK BETWEEN :from AND :to AND {NOT_DELETED}"
-                ))
-                .value(":pk", text(kind.partition_prefix())),
-        };
         // This layout's items, and none of the other's; other programs' items may be among them.
         let (first, last) = match self.config.layout {
             Layout::Separate => (ShadowItem::Desired, ShadowItem::Reported),
@@ -82,8 +72,10 @@ impl DynamoDbShadows {
         };
         let prefix = |item| ItemKind::Shadow(item).sort_prefix();
         // The prefixes end with `#`, and `$` is the next character.
-        query
+        Query::new("#PK = :pk AND #SK BETWEEN :from AND :to")
+            .filter(NOT_DELETED)
             .projection(PROJECTION)
+            .value(":pk", text(kind.partition(id)))
             .value(":from", text(prefix(first)))
             .value(":to", text(prefix(last).replace('#', "$")))
     }
@@ -103,14 +95,5 @@ impl DynamoDbShadows {
             client_token: metadata.client_token.clone(),
         });
         Some(summaries.collect())
-    }
-
-    /// The parts of a cursor that identify the listing.
-    fn listing<'a>(&self, list: &'a ListQuery) -> [&'a str; 4] {
-        let layout = self.config.layout.as_str();
-        match list {
-            ListQuery::Of(id) => ["shadows", layout, "of", id],
-            ListQuery::All => ["shadows", layout, "all", ""],
-        }
     }
 }

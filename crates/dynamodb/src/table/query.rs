@@ -1,4 +1,4 @@
-//! Queries and scans, and the cursors of their pages.
+//! Queries, and the cursors of their pages.
 
 use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
 use antumbra_service::store::StoreError;
@@ -8,11 +8,11 @@ use super::{Item, Table, names, non_empty};
 use crate::error::store_error;
 use crate::tables::{Index, Scalar};
 
-/// One `Query` call, or one `Scan` call if it has no key condition.
+/// One `Query` call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     pub(crate) index: Option<Index<'static>>,
-    pub(crate) key_condition: Option<String>,
+    pub(crate) key_condition: String,
     pub(crate) filter: Option<String>,
     pub(crate) projection: Option<String>,
     pub(crate) values: Item,
@@ -27,7 +27,7 @@ pub(crate) struct Query {
 impl Query {
     pub(crate) fn new(key_condition: impl Into<String>) -> Query {
         Query {
-            key_condition: Some(key_condition.into()),
+            key_condition: key_condition.into(),
             ..Query::default()
         }
     }
@@ -70,49 +70,28 @@ impl Table {
     pub(crate) async fn query(&self, query: Query) -> Result<Items, StoreError> {
         let limit = query.limit;
         let limit = limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX));
-        let expressions = [&query.key_condition, &query.filter, &query.projection];
-        let names = non_empty(names(expressions.into_iter().flatten().map(String::as_str)));
-        let index = query.index.map(|index| index.name.to_owned());
-        let values = non_empty(query.values);
-        let (items, last) = match query.key_condition {
-            Some(condition) => {
-                let call = self.client.query().table_name(&self.name);
-                let sent = call
-                    .set_index_name(index)
-                    .key_condition_expression(condition)
-                    .set_filter_expression(query.filter)
-                    .set_projection_expression(query.projection)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .consistent_read(query.consistent)
-                    .scan_index_forward(!query.descending)
-                    .set_limit(limit)
-                    .set_exclusive_start_key(query.start)
-                    .send()
-                    .await;
-                let output = sent.map_err(|error| store_error("Query", &error, 0))?;
-                (output.items, output.last_evaluated_key)
-            }
-            None => {
-                let call = self.client.scan().table_name(&self.name);
-                let sent = call
-                    .set_index_name(index)
-                    .set_filter_expression(query.filter)
-                    .set_projection_expression(query.projection)
-                    .set_expression_attribute_names(names)
-                    .set_expression_attribute_values(values)
-                    .consistent_read(query.consistent)
-                    .set_limit(limit)
-                    .set_exclusive_start_key(query.start)
-                    .send()
-                    .await;
-                let output = sent.map_err(|error| store_error("Scan", &error, 0))?;
-                (output.items, output.last_evaluated_key)
-            }
-        };
+        let optional = [&query.filter, &query.projection];
+        let expressions =
+            std::iter::once(&query.key_condition).chain(optional.into_iter().flatten());
+        let names = non_empty(names(expressions.map(String::as_str)));
+        let call = self.client.query().table_name(&self.name);
+        let sent = call
+            .set_index_name(query.index.map(|index| index.name.to_owned()))
+            .key_condition_expression(query.key_condition)
+            .set_filter_expression(query.filter)
+            .set_projection_expression(query.projection)
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(non_empty(query.values))
+            .consistent_read(query.consistent)
+            .scan_index_forward(!query.descending)
+            .set_limit(limit)
+            .set_exclusive_start_key(query.start)
+            .send()
+            .await;
+        let output = sent.map_err(|error| store_error("Query", &error, 0))?;
         Ok(Items {
-            items: items.unwrap_or_default(),
-            last: last.filter(|key| !key.is_empty()),
+            items: output.items.unwrap_or_default(),
+            last: output.last_evaluated_key.filter(|key| !key.is_empty()),
         })
     }
 

@@ -287,15 +287,6 @@ pub struct Delete {
     pub time: Option<Timestamp>,
 }
 
-/// Query of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListQuery {
-    /// The shadows of one device, by its id.
-    Of(String),
-    /// Every shadow there is.
-    All,
-}
-
 /// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -377,12 +368,12 @@ pub trait ShadowStore: Send + Sync {
         )
     }
 
-    /// Lists documents, at most `limit` (1 to 1000) per page, in no stated order. Each document that exists
-    /// during the whole listing appears exactly once. Under [`Layout::Combined`] a shadow counts as two
+    /// Lists the documents of a device by its id, at most `limit` (1 to 1000) per page, in no stated order. Each document
+    /// that exists during the whole listing appears exactly once. Under [`Layout::Combined`] a shadow counts as two
     /// documents, and a page holds at least one shadow.
     fn list(
         &self,
-        query: &ListQuery,
+        id: &str,
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> impl SendFuture<Result<Page<DocumentSummary>, StoreError>>;

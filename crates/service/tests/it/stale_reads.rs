@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_memory::MemoryShadows;
-use antumbra_service::access::IdRanges;
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Cursor, Delete, DesiredMode, DocumentSet, DocumentSummary, Layout, ListQuery, Page, Read,
-    ReadConsistency, ShadowId, ShadowStore, Shadows, Snapshot, State, StoreError, Update, Version,
-    Write, Written,
+    Delete, DesiredMode, DocumentSet, Layout, Read, ReadConsistency, ShadowId, ShadowStore,
+    Shadows, Snapshot, State, StoreError, Update, Version, Write, Written,
 };
 use antumbra_shadow::{Document, Mode, Timestamp};
+use antumbra_testkit::forward_shadow_store;
 
 /// A store with a replica that lags behind by one write.
 #[derive(Clone)]
@@ -46,9 +45,7 @@ impl Lagging {
 }
 
 impl ShadowStore for Lagging {
-    fn layout(&self) -> Layout {
-        self.inner.layout()
-    }
+    forward_shadow_store!(inner: layout, list, list_by_prefix);
 
     async fn read(
         &self,
@@ -79,26 +76,6 @@ impl ShadowStore for Lagging {
     async fn delete(&self, delete: &Delete, now: Timestamp) -> Result<(), StoreError> {
         self.remember(&delete.shadow).await;
         self.inner.delete(delete, now).await
-    }
-
-    async fn list(
-        &self,
-        query: &ListQuery,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<DocumentSummary>, StoreError> {
-        self.inner.list(query, limit, cursor).await
-    }
-
-    async fn list_by_prefix(
-        &self,
-        prefix: &str,
-        within: &IdRanges,
-        limit: usize,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page<ShadowId>, StoreError> {
-        let inner = &self.inner;
-        inner.list_by_prefix(prefix, within, limit, cursor).await
     }
 }
 

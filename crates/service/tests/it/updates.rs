@@ -5,8 +5,8 @@ use std::sync::Arc;
 use antumbra_memory::MemoryShadows;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::shadows::{
-    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, ListQuery, Read,
-    Shadow, ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
+    ClientToken, Delete, DesiredMode, DocumentSet, ExpectedVersion, Layout, Read, Shadow,
+    ShadowError, ShadowId, Shadows, State, StoreError, Update, UpdateResult, Version, Zone,
 };
 use antumbra_service::store::ErrorClass;
 use antumbra_shadow::{Document, DocumentError, Mode, Model, Timestamp, Verdict};
@@ -345,8 +345,7 @@ async fn deleting_and_listing() {
             let update = Update::report(shadow, document("{}")).and_desire(document(r#"{"a":1}"#));
             apply(&shadows, update).await;
         }
-        let query = ListQuery::Of("house".to_owned());
-        let next = async |cursor: Option<&_>| shadows.list(&query, 2, cursor).await.unwrap();
+        let next = async |cursor: Option<&_>| shadows.list("house", 2, cursor).await.unwrap();
         let listed = all_pages(2, next).await.into_iter();
         let mut listed: Vec<_> = listed
             .map(|one| (one.shadow.name().to_owned(), one.state))
@@ -372,12 +371,16 @@ async fn deleting_and_listing() {
                 .is_not_found()
         );
         assert_eq!(
-            shadows.list(&query, 1000, None).await.unwrap().rows.len(),
+            shadows.list("house", 1000, None).await.unwrap().rows.len(),
             4
         );
         for limit in [0, 1001] {
             assert_eq!(
-                shadows.list(&query, limit, None).await.unwrap_err().class(),
+                shadows
+                    .list("house", limit, None)
+                    .await
+                    .unwrap_err()
+                    .class(),
                 ErrorClass::Invalid
             );
         }

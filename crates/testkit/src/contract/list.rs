@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use antumbra_service::access::{IdRanges, Prefix};
 use antumbra_service::shadows::{
-    ClientToken, Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ListQuery, ShadowId,
-    ShadowStore, State, StoreError, Version, Write,
+    ClientToken, Cursor, Delete, DocumentSummary, ExpectedVersion, Layout, ShadowId, ShadowStore,
+    State, StoreError, Version, Write,
 };
 use antumbra_shadow::Timestamp;
 
@@ -35,21 +35,20 @@ fn places<'a>(shadows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Plac
 }
 
 /// Returns the rows of all pages, sorted, after checking the size of each page.
-async fn all<P: ShadowStore>(store: &P, query: &ListQuery, limit: usize) -> Vec<DocumentSummary> {
+async fn all<P: ShadowStore>(store: &P, id: &str, limit: usize) -> Vec<DocumentSummary> {
     let most = match store.layout() {
         Layout::Separate => limit,
         Layout::Combined => limit.max(2),
     };
-    let next = async |cursor: Option<&_>| store.list(query, limit, cursor).await.unwrap();
+    let next = async |cursor: Option<&_>| store.list(id, limit, cursor).await.unwrap();
     let mut found = all_pages(most, next).await;
     found.sort_by_key(place);
     found
 }
 
 pub async fn an_empty_store_lists_nothing<P: ShadowStore>(store: P) {
-    for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
-        assert!(all(&store, &query, 10).await.is_empty());
-    }
+    assert!(all(&store, "lamp", 10).await.is_empty());
+    assert_eq!(fleet(&store, "", 10).await, []);
 }
 
 pub async fn a_listing_of_one_id_contains_only_its_documents<P: ShadowStore>(store: P) {
@@ -74,7 +73,7 @@ pub async fn a_listing_of_one_id_contains_only_its_documents<P: ShadowStore>(sto
     for id in ["lamp", "lamp#", "lamp#a", "lam", "absent", "DS#lamp"] {
         let expected = places(shadows.into_iter().filter(|(of, _)| *of == id));
         for limit in [1, 2, 3, 4, 1000] {
-            let found = all(&store, &ListQuery::Of(id.to_owned()), limit).await;
+            let found = all(&store, id, limit).await;
             let found: Vec<Place> = found.iter().map(place).collect();
             assert_eq!(found, expected, "{id} by {limit}");
         }
@@ -90,44 +89,37 @@ pub async fn a_listing_contains_version_time_and_token<P: ShadowStore>(store: P)
         ..whole(&lamp, 2, 1)
     };
     write_one(&store, second.clone()).await.unwrap();
-    for query in [ListQuery::All, ListQuery::Of("lamp".to_owned())] {
-        let found = all(&store, &query, 10).await;
-        let expected = [State::Reported, State::Desired].map(|state| DocumentSummary {
-            shadow: lamp.clone(),
-            state,
-            version: Version(2),
-            timestamp: second.timestamp,
-            client_token: second.client_token.clone(),
-        });
-        assert_eq!(found, expected);
-    }
+    let found = all(&store, "lamp", 10).await;
+    let expected = [State::Reported, State::Desired].map(|state| DocumentSummary {
+        shadow: lamp.clone(),
+        state,
+        version: Version(2),
+        timestamp: second.timestamp,
+        client_token: second.client_token.clone(),
+    });
+    assert_eq!(found, expected);
     if store.layout() == Layout::Separate {
         let desired = desire_of(&lamp, 3, 2);
         write_one(&store, desired).await.unwrap();
-        let found = all(&store, &ListQuery::All, 10).await;
+        let found = all(&store, "lamp", 10).await;
         let versions: Vec<i64> = found.iter().map(|listed| listed.version.0).collect();
         assert_eq!(versions, [2, 3]);
         assert_eq!(found[1].client_token, None);
     }
 }
 
-pub async fn a_full_listing_contains_each_document_once<P: ShadowStore>(store: P) {
-    let names: Vec<(String, String)> = (0..23)
-        .map(|n| (format!("lamp-{}", n % 9), format!("name-{n}")))
-        .collect();
-    let names: Vec<(&str, &str)> = names
-        .iter()
-        .map(|(i, n)| (i.as_str(), n.as_str()))
-        .collect();
+pub async fn a_listing_contains_each_document_once<P: ShadowStore>(store: P) {
+    let names: Vec<String> = (0..23).map(|n| format!("name-{n}")).collect();
     let writes: Vec<Write> = names
         .iter()
-        .map(|(id, name)| whole(&named(id, name), 1, 0))
+        .map(|name| whole(&named("lamp", name), 1, 0))
         .collect();
     assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
+    let expected = places(names.iter().map(|name| ("lamp", name.as_str())));
     for limit in [1, 2, 3, 7, 45, 46, 47, 1000] {
-        let found = all(&store, &ListQuery::All, limit).await;
+        let found = all(&store, "lamp", limit).await;
         let found: Vec<Place> = found.iter().map(place).collect();
-        assert_eq!(found, places(names.clone()), "by {limit}");
+        assert_eq!(found, expected, "by {limit}");
     }
 }
 
@@ -135,31 +127,29 @@ pub async fn a_full_listing_contains_each_document_once<P: ShadowStore>(store: P
 pub async fn a_listing_tolerates_changes_between_pages<P: ShadowStore>(store: P) {
     let staying: Vec<String> = (0..12).map(|n| format!("stays-{n}")).collect();
     let leaving: Vec<String> = (0..12).map(|n| format!("leaves-{n}")).collect();
-    for id in staying.iter().chain(&leaving) {
-        write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
+    for name in staying.iter().chain(&leaving) {
+        let write = whole(&named("lamp", name), 1, 0);
+        write_one(&store, write).await.unwrap();
     }
     let mut found: Vec<Place> = Vec::new();
     let mut cursor: Option<Cursor> = None;
     for round in 0.. {
         assert!(round < PAGES, "the listing does not end");
-        let page = store
-            .list(&ListQuery::All, 4, cursor.as_ref())
-            .await
-            .unwrap();
+        let page = store.list("lamp", 4, cursor.as_ref()).await.unwrap();
         found.extend(page.rows.iter().map(place));
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
         for listed in &page.rows {
-            if listed.shadow.id().starts_with("leaves") {
+            if listed.shadow.name().starts_with("leaves") {
                 delete_one(&store, delete(&listed.shadow, ExpectedVersion::Any))
                     .await
                     .unwrap();
             }
         }
         if round < 6 {
-            let comes = shadow(&format!("comes-{round}"));
+            let comes = named("lamp", &format!("comes-{round}"));
             write_one(&store, whole(&comes, 1, 0)).await.unwrap();
         }
     }
@@ -167,12 +157,12 @@ pub async fn a_listing_tolerates_changes_between_pages<P: ShadowStore>(store: P)
     assert_eq!(once.len(), found.len(), "each once");
     let stayed: Vec<Place> = once
         .into_iter()
-        .filter(|(id, ..)| id.starts_with("stays"))
+        .filter(|(_, name, _)| name.starts_with("stays"))
         .cloned()
         .collect();
     assert_eq!(
         stayed,
-        places(staying.iter().map(|id| (id.as_str(), "main")))
+        places(staying.iter().map(|name| ("lamp", name.as_str())))
     );
 }
 
@@ -184,18 +174,14 @@ pub async fn a_cursor_is_valid_only_for_its_own_listing<P: ShadowStore>(store: P
                 .unwrap();
         }
     }
-    let queries = [
-        ListQuery::All,
-        ListQuery::Of("lamp".to_owned()),
-        ListQuery::Of("other".to_owned()),
-    ];
-    for query in &queries {
-        let page = store.list(query, 2, None).await.unwrap();
+    let ids = ["lamp", "other"];
+    for id in ids {
+        let page = store.list(id, 2, None).await.unwrap();
         let Cursor(text) = page.next.unwrap();
         let safe = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
         assert!(text.chars().all(safe), "{text} is not safe in a URL");
 
-        for other in queries.iter().filter(|other| *other != query) {
+        for other in ids.into_iter().filter(|other| *other != id) {
             let listed = store.list(other, 2, Some(&Cursor(text.clone()))).await;
             assert!(matches!(listed, Err(StoreError::Invalid(_))));
         }
@@ -213,23 +199,21 @@ pub async fn a_cursor_is_valid_only_for_its_own_listing<P: ShadowStore>(store: P
             bad.push(text[..at].to_owned());
         }
         for bad in bad {
-            let listed = store.list(query, 2, Some(&Cursor(bad.clone()))).await;
+            let listed = store.list(id, 2, Some(&Cursor(bad.clone()))).await;
             assert!(matches!(listed, Err(StoreError::Invalid(_))), "{bad}");
         }
     }
 }
 
 pub async fn an_invalid_limit_or_cursor_is_rejected<P: ShadowStore>(store: P) {
-    let of = |id: &str| ListQuery::Of(id.to_owned());
-    for (query, limit) in [
-        (ListQuery::All, 0),
-        (ListQuery::All, 1001),
-        (of("lamp"), 0),
-        (of("lamp"), usize::MAX),
-        (of(""), 10),
-        (of(&"d".repeat(2046)), 10),
+    for (id, limit) in [
+        ("lamp", 0),
+        ("lamp", 1001),
+        ("lamp", usize::MAX),
+        ("", 10),
+        (&"d".repeat(2046), 10),
     ] {
-        let listed = store.list(&query, limit, None).await;
+        let listed = store.list(id, limit, None).await;
         assert!(matches!(listed, Err(StoreError::Invalid(_))), "{limit}");
     }
 }
@@ -242,11 +226,10 @@ pub async fn deleted_documents_are_not_listed<P: ShadowStore>(store: P) {
     delete_one(&store, delete(&lamp, ExpectedVersion::Any))
         .await
         .unwrap();
-    let of_lamp = store.list(&ListQuery::Of("lamp".into()), 100, None).await;
+    let of_lamp = store.list("lamp", 100, None).await;
     assert_eq!(of_lamp.unwrap().rows, []);
-    let all = store.list(&ListQuery::All, 100, None).await.unwrap();
-    assert!(all.rows.iter().all(|listed| listed.shadow == fan));
-    assert_eq!(all.rows.len(), 2);
+    let of_fan = store.list("fan", 100, None).await.unwrap();
+    assert_eq!(of_fan.rows.len(), 2);
 }
 
 /// Returns the shadows of all pages, after checking the size of each page.
@@ -406,8 +389,9 @@ pub async fn shadows_of_any_name_are_listed_by_prefix<P: ShadowStore>(store: P) 
 }
 
 pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P) {
-    for id in ["lamp-1", "lamp-2", "lamp-3"] {
-        write_one(&store, whole(&shadow(id), 1, 0)).await.unwrap();
+    for (id, name) in [("lamp-1", "a"), ("lamp-1", "b"), ("lamp-2", "a")] {
+        let write = whole(&named(id, name), 1, 0);
+        write_one(&store, write).await.unwrap();
     }
     let all = IdRanges::all();
     let next = store
@@ -415,7 +399,7 @@ pub async fn a_cursor_of_a_prefix_is_valid_only_for_it<P: ShadowStore>(store: P)
         .await
         .unwrap()
         .next;
-    let documents = store.list(&ListQuery::All, 2, None).await.unwrap().next;
+    let documents = store.list("lamp-1", 2, None).await.unwrap().next;
     assert!(next.is_some() && documents.is_some());
     for (prefix, cursor) in [
         ("", next),

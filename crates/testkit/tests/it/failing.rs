@@ -2,7 +2,7 @@
 
 use antumbra_memory::MemoryShadows;
 use antumbra_service::shadows::{
-    DocumentSet, Layout, ListQuery, Read, ReadConsistency, ShadowStore, StoreError, Write,
+    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, StoreError, Write,
 };
 use antumbra_testkit::sample::{numbers, shadow, whole};
 use antumbra_testkit::{Failing, Faults};
@@ -62,7 +62,7 @@ async fn the_seed_decides_and_results_are_correct() {
         };
         let read = store.read(&read, ReadConsistency::Strong).await;
         assert_eq!(read.is_err(), fails);
-        let listed = store.list(&ListQuery::All, 10, None).await;
+        let listed = store.list("lamp-0", 10, None).await;
         assert_eq!(listed.is_err(), fails);
     }
 }

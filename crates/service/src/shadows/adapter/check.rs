@@ -5,9 +5,7 @@ use antumbra_shadow::{Document, Kind, View, limits};
 use super::size::{ITEM_BYTES, item_bytes};
 use crate::paging::page_limit;
 use crate::shadows::id::ID_BYTES;
-use crate::shadows::{
-    Delete, Layout, ListQuery, NewDocument, ShadowId, State, StoreError, Version, Write,
-};
+use crate::shadows::{Delete, Layout, NewDocument, ShadowId, State, StoreError, Version, Write};
 
 /// A timestamp has at most as many digits as a number.
 const TIMESTAMP_LIMIT: u128 = 10u128.pow(38);
@@ -141,15 +139,12 @@ pub fn check_prefix(prefix: &str, limit: usize) -> Result<(), StoreError> {
     }
 }
 
-/// Rejects an invalid query or limit.
-pub fn check_list(query: &ListQuery, limit: usize) -> Result<(), StoreError> {
+/// Rejects an invalid id or limit of a listing.
+pub fn check_list(id: &str, limit: usize) -> Result<(), StoreError> {
     page_limit(limit)?;
-    match query {
-        ListQuery::Of(id) => match ShadowId::new(id.as_str()) {
-            Ok(_) => Ok(()),
-            Err(error) => invalid(error.to_string()),
-        },
-        ListQuery::All => Ok(()),
+    match ShadowId::new(id) {
+        Ok(_) => Ok(()),
+        Err(error) => invalid(error.to_string()),
     }
 }
 
