@@ -14,6 +14,9 @@ import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FREEZER = "House A#Kitchen#Freezer"
+BUSY = "House A#Attic#Gateway"
+BUSY_FIELDS = 500
+BUSY_CHANGES = 10_000
 REGISTRATIONS = {
     "freezer-too-warm": {
         "description": "One alert when the freezer warms past -15 degrees.",
@@ -121,6 +124,10 @@ class Stack:
     def report(self, shadow, document):
         return self.api("PATCH", f"/v1/shadows/{quoted(shadow)}/reported", document)
 
+    def newest_version(self, shadow):
+        """The version of the newest change that is recorded."""
+        return self.api("GET", f"/v1/shadows/{quoted(shadow)}/history?limit=1")["entries"][0]["version"]
+
     def until(self, what, condition, missing, seconds=240):
         deadline = time.monotonic() + seconds
         while not condition():
@@ -139,7 +146,9 @@ def fill(stack, devices):
         stack.report(FREEZER, {"temp": temperature(-18 + (at * 7 % 13) / 2), "door": {"value": "open" if at % 9 == 0 else "closed"}, "firmware": f"2.{at // 20}"})
     hostile = "<script>alert(1)</script>#\u202eevil#<img src=x onerror=alert(1)>"
     stack.report(hostile, {"<b>name</b>": "</td><script>alert(2)</script>", "long": "x" * 300_000, "\u202ertl": "</textarea>"})
-    stack.report("House A#Attic#Gateway", {f"field{at:04}": {"value": at} for at in range(500)})
+    stack.report(BUSY, {f"field{at:04}": {"value": at} for at in range(BUSY_FIELDS)})
+    for at in range(BUSY_CHANGES):
+        stack.report(BUSY, {f"field{at % 7:04}": {"value": at}})
     rooms = ["Kitchen", "Basement", "Attic", "Hall", "Garage"]
     for start in range(0, devices, 100):
         reports = []
@@ -189,6 +198,7 @@ def fill(stack, devices):
             "deliveries": (sum(delivery["status"] == "delivered" for delivery in deliveries), 5),
             "lost sensors": (len(stack.api("GET", "/v1/sensors?connection=LOST")["sensors"]), 2),
             "recorded changes": (len(stack.api("GET", f"/v1/shadows/{quoted(FREEZER)}/history")["entries"]), 61),
+            "changes of the busy device": (stack.newest_version(BUSY), BUSY_CHANGES),
         }
         missing[:] = [f"{count} of {least} {name}" for name, (count, least) in found.items() if count < least]
         return not missing
