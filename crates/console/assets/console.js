@@ -73,9 +73,12 @@
     if (fresh.tagName === "TR") tint(fresh);
   };
 
-  // An entry goes to the top of its list, unless somebody reads there.
+  // An entry goes to the top of its list, unless somebody reads there; in the stream, above those that are not newer.
+  const written = (entry) => Date.parse(one("time", entry)?.dateTime);
   const insert = (list, entry) => {
-    list.prepend(entry);
+    const isStream = list.id === "stream";
+    const below = isStream ? [...list.children].find((other) => !(written(other) > written(entry))) ?? null : list.firstChild;
+    list.insertBefore(entry, below);
     tint(entry);
     while (list.children.length > limit) list.lastElementChild.remove();
   };
@@ -85,7 +88,7 @@
     const entry = parse(html);
     const list = entry && document.getElementById(entry.dataset.into);
     if (!list) return;
-    if (entry.id && document.getElementById(entry.id)) return;
+    if (entry.id && (document.getElementById(entry.id) || waiting.some((other) => other.id === entry.id))) return;
     const previous = document.getElementById("none-yet");
     if (previous) previous.remove();
     if (list.id === "stream" && isRead(list)) {
@@ -165,12 +168,15 @@
   document.addEventListener("visibilitychange", () => document.hidden ? disconnect("Hidden") : (grow(), connect()));
   addEventListener("pagehide", () => source?.close());
   addEventListener("pageshow", (event) => event.persisted && connect());
-  const pauser = one("[data-pause]");
-  if (pauser) { pauser.hidden = false; pauser.addEventListener("click", () => pause(pauser)); }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-pause]");
+    if (button) pause(button);
+  });
   connect();
 
   // Time slider -------------------------------------------------------------------
   const slide = () => {
+    for (const button of all("[data-pause]")) button.hidden = false;
     const slider = one("[data-slider]");
     if (!slider || slider.dataset.ready) return;
     slider.dataset.ready = "1";
@@ -206,7 +212,8 @@
 
   // Keyboard --------------------------------------------------------------------------
   const pages = { f: "/", l: "/live", r: "/registrations", s: "/sensors", d: "/deliveries", i: "/inbox", q: "/queues" };
-  const rows = () => all("tbody tr td:first-child a, .stream > li > a, .timeline > li > .line > a, a.pick, a.tile")
+  const rows = () => all("tbody tr td:first-child a, .stream > li > a, a.pick, a.tile, .timeline > li > .line > a, "
+    + ".timeline > li > details > summary, .timeline details[open] > ol > li > .line > a")
     .filter((link) => link.offsetParent !== null);
   const step = (by) => {
     const links = rows();
@@ -239,7 +246,9 @@
   };
   let isGo = false;
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // On some keyboards [ and ] need AltGr, which counts as Ctrl and Alt.
+    const isPlain = !(event.ctrlKey || event.metaKey || event.altKey) || event.getModifierState("AltGraph");
+    if (!isPlain) return;
     const isTyping = event.target.closest?.("input:not([type=checkbox]):not([type=range]), textarea, select");
     if (event.key === "Escape") {
       if (isTyping) return event.target.blur();

@@ -151,6 +151,15 @@ pub(crate) fn steps(span: Span, axis: Axis, points: &Points, until: Timestamp) -
     path
 }
 
+/// The path of a dot at the last value.
+pub(crate) fn last_point(span: Span, axis: Axis, points: &Points, until: Timestamp) -> String {
+    let place = |(_, value): &(Timestamp, f64)| {
+        let (x, y) = (span.x(until), axis.y(*value));
+        format!("M{x:.1} {y:.1}h.01")
+    };
+    points.last().map(place).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

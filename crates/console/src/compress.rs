@@ -6,7 +6,12 @@ use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures_util::TryStreamExt as _;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+/// Marks a response whose body comes in parts, each as soon as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InParts;
 
 /// Smaller responses fit into one packet anyway.
 const AT_LEAST: usize = 1024;
@@ -32,7 +37,17 @@ pub(crate) async fn compress(request: Request, next: Next) -> Response {
     let (mut head, body) = response.into_parts();
     head.headers
         .insert(VARY, HeaderValue::from_static("accept-encoding"));
-    // Pages are whole in memory.
+    if head.extensions.get::<InParts>().is_some() {
+        if !is_accepted {
+            return Response::from_parts(head, body);
+        }
+        head.headers
+            .insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
+        // One frame after the other, as RFC 8878 allows.
+        let frames = body.into_data_stream().map_ok(|part| zstd(&part));
+        return Response::from_parts(head, Body::from_stream(frames));
+    }
+    // Other pages are whole in memory.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(head, Body::empty());
     };
@@ -42,6 +57,9 @@ pub(crate) async fn compress(request: Request, next: Next) -> Response {
     head.headers.remove(CONTENT_LENGTH);
     head.headers
         .insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
-    let compressed = compress_to_vec(&bytes[..], CompressionLevel::Fastest);
-    Response::from_parts(head, Body::from(compressed))
+    Response::from_parts(head, Body::from(zstd(&bytes)))
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
 }

@@ -8,6 +8,7 @@
 //! - `view`: one request: time zone, links, the frame around a page
 //! - `components`: parts that pages share; `json`: JSON texts as lines
 //! - `pages`: one module per page: a model, a function from it to HTML, and handlers
+//! - `matches`: the registrations that match a change
 //! - `live`: changes as they happen, as fragments of pages
 //!
 //! A handler reads with the use cases of the HTTP API, builds a model and renders it. All text is escaped by `maud`; pages
@@ -15,11 +16,11 @@
 
 mod assets;
 mod chart;
-// Not every part is used by a page yet.
 mod components;
 mod compress;
 mod json;
 mod live;
+mod matches;
 mod pages;
 pub mod security;
 mod state;
@@ -29,4 +30,4 @@ mod view;
 
 pub use live::{Changes, Follow, ShadowChange, follow_feed};
 pub use pages::console;
-pub use state::{Console, Options, Place, system_zone};
+pub use state::{Console, DEVICE_CHANGES, Options, Place, system_zone};

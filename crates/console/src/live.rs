@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use antumbra_dynamodb::Feed;
-use antumbra_service::history::RecordedChange;
-use antumbra_service::history::feed::{FeedFilter, FeedStart, NewerOnly};
+use antumbra_service::history::feed::{FeedChange, FeedFilter, FeedStart, NewerOnly};
+use antumbra_service::history::{DocumentChange, RecordedChange};
 use antumbra_service::shadows::{DocumentSet, ShadowId};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -20,8 +20,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use crate::matches::Match;
 use crate::pages::fleet::{FleetRow, read_rows, render_row};
 use crate::pages::{changes, device};
 use crate::state::Console;
@@ -42,6 +43,10 @@ const BEHIND: usize = 1024;
 pub(crate) const RECENT: usize = 200;
 /// Shadows that are read at once.
 const AT_ONCE: usize = 50;
+/// Time after which a change is in the feed. Changes shortly before a page began to listen are read from there.
+const CATCH_UP: Duration = Duration::from_secs(3);
+/// Changes that are read then.
+const CAUGHT_UP: usize = 50;
 /// Interval of comments that keep a connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -52,6 +57,26 @@ pub struct ShadowChange {
     pub id: String,
     pub shadow: ShadowId,
     pub change: RecordedChange,
+    /// The documents before and after, where they come with the change. Registrations are compared with them.
+    pub documents: Vec<DocumentChange>,
+}
+
+impl From<FeedChange> for ShadowChange {
+    fn from(change: FeedChange) -> ShadowChange {
+        ShadowChange {
+            id: change.id,
+            shadow: change.shadow,
+            change: change.change,
+            documents: Vec::new(),
+        }
+    }
+}
+
+/// A change, and the registrations that match it if that is known.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveChange {
+    pub(crate) of: ShadowChange,
+    pub(crate) matches: Option<Vec<Match>>,
 }
 
 /// Changes from now on, in order per shadow; or the reason why they cannot be followed.
@@ -76,11 +101,7 @@ pub fn follow_feed(feed: Feed) -> Follow {
                 Ok(page) => {
                     let mut changes = page.changes;
                     changes.retain(|change| newer.is_new(change));
-                    let changes = changes.into_iter().map(|change| ShadowChange {
-                        id: change.id,
-                        shadow: change.shadow,
-                        change: change.change,
-                    });
+                    let changes = changes.into_iter().map(ShadowChange::from);
                     let next = FeedStart::parse(&page.cursor.0);
                     Some((Ok(changes.collect()), (feed, next, newer)))
                 }
@@ -95,7 +116,7 @@ pub fn follow_feed(feed: Feed) -> Follow {
 /// News for open pages.
 #[derive(Debug, Clone)]
 enum News {
-    Change(Arc<ShadowChange>),
+    Change(Arc<LiveChange>),
     /// A shadow as it is now.
     Row(Arc<FleetRow>),
     Stop,
@@ -106,7 +127,7 @@ pub(crate) struct Live {
     follow: Option<Follow>,
     news: broadcast::Sender<News>,
     is_running: AtomicBool,
-    recent: Mutex<VecDeque<Arc<ShadowChange>>>,
+    recent: Mutex<VecDeque<Arc<LiveChange>>>,
 }
 
 impl Live {
@@ -120,16 +141,22 @@ impl Live {
     }
 
     /// The last changes that the reader saw, newest first.
-    pub(crate) fn recent(&self) -> Vec<Arc<ShadowChange>> {
+    pub(crate) fn recent(&self) -> Vec<Arc<LiveChange>> {
         self.lock().iter().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ShadowChange>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<LiveChange>>> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, change: ShadowChange) {
-        let change = Arc::new(change);
+    fn publish(&self, console: &Console, mut change: ShadowChange) {
+        let documents = std::mem::take(&mut change.documents);
+        let matches = (!documents.is_empty()).then(|| {
+            let matcher = &console.matcher;
+            matcher.matches(&console.services, &documents, &change.shadow)
+        });
+        let of = change;
+        let change = Arc::new(LiveChange { of, matches });
         let mut recent = self.lock();
         recent.push_front(Arc::clone(&change));
         recent.truncate(RECENT);
@@ -169,7 +196,7 @@ async fn read(console: Weak<Console>, follow: Follow) {
             Ok(Some(Ok(page))) => {
                 for change in page {
                     rows.changed(change.shadow.clone());
-                    live.publish(change);
+                    live.publish(&console, change);
                 }
             }
             Ok(Some(Err(reason))) => {
@@ -268,11 +295,13 @@ pub(crate) async fn events(mut view: View) -> Response {
         Page::Live(_) => "/live",
     });
     let receiver = view.console.live.listen(&view.console);
+    let is_live = matches!(page, Page::Live(_));
     let listener = Listener {
         view,
         page,
         receiver,
         last: None,
+        catch_up: is_live.then(|| Instant::now() + CATCH_UP),
         ready: vec![SseEvent::default().event("ready").data("live")],
     };
     let events = stream::unfold(listener, |mut listener| async move {
@@ -291,6 +320,8 @@ struct Listener {
     receiver: Receiver<News>,
     /// Time at which a device was rendered last.
     last: Option<Instant>,
+    /// Time at which the feed is read once.
+    catch_up: Option<Instant>,
     /// Events to send, last first.
     ready: Vec<SseEvent>,
 }
@@ -301,7 +332,18 @@ impl Listener {
             if let Some(event) = self.ready.pop() {
                 return Some(event);
             }
-            let news = match self.receiver.recv().await {
+            let news = match self.catch_up {
+                Some(at) => match timeout_at(at, self.receiver.recv()).await {
+                    Ok(news) => news,
+                    Err(_) => {
+                        self.catch_up = None;
+                        self.read_feed().await;
+                        continue;
+                    }
+                },
+                None => self.receiver.recv().await,
+            };
+            let news = match news {
                 Ok(News::Stop) | Err(RecvError::Closed) => return None,
                 Ok(news) => news,
                 Err(RecvError::Lagged(_)) => {
@@ -316,18 +358,37 @@ impl Listener {
                         self.push("fragment", render_row(&self.view, &row).into_string());
                     }
                 }
-                (Page::Device(shadow), News::Change(change)) if *shadow == change.shadow => {
+                (Page::Device(shadow), News::Change(change)) if *shadow == change.of.shadow => {
                     let shadow = shadow.clone();
-                    let entry = device::timeline_entry(&self.view, &change.change, false);
+                    let matches = change.matches.as_deref().unwrap_or_default();
+                    let recorded = &change.of.change;
+                    let entry = device::timeline_entry(&self.view, &shadow, recorded, matches);
                     self.device(&shadow).await;
                     self.push("entry", changes::into_list("timeline", entry));
                 }
-                (Page::Live(filter), News::Change(change)) if filter.keeps(&change) => {
+                (Page::Live(filter), News::Change(change)) if filter.keeps(&change.of) => {
                     let entry = changes::entry(&self.view, &change, false);
                     self.push("entry", entry.into_string());
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Sends what the feed has. The script leaves out what the page has.
+    async fn read_feed(&mut self) {
+        let latest = changes::latest_of_feed(&self.view, CAUGHT_UP).await;
+        let Page::Live(filter) = &self.page else {
+            return;
+        };
+        self.view.now = self.view.console.now();
+        let kept = latest
+            .iter()
+            .rev()
+            .filter(|change| filter.keeps(&change.of));
+        let entries = kept.map(|change| changes::entry(&self.view, change, false).into_string());
+        for entry in entries.collect::<Vec<_>>() {
+            self.push("entry", entry);
         }
     }
 

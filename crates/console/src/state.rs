@@ -8,6 +8,7 @@ use antumbra_shadow::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::live::{Follow, Live};
+use crate::matches::Matcher;
 use crate::security::Logins;
 
 /// Facts about the deployment, shown beside every page.
@@ -36,7 +37,12 @@ pub struct Options {
     pub zone: TimeZone,
     /// Opens a stream of changes, for live updates.
     pub follow: Option<Follow>,
+    /// Recorded changes of a device that its page reads at most: [`DEVICE_CHANGES`] unless a test needs fewer.
+    pub device_changes: usize,
 }
+
+/// Recorded changes of a device that its page reads at most. Histogram and chart are made from them.
+pub const DEVICE_CHANGES: usize = 20_000;
 
 /// The state behind all pages.
 pub struct Console {
@@ -48,6 +54,8 @@ pub struct Console {
     pub(crate) logins: Logins,
     pub(crate) attention: Attention,
     pub(crate) live: Live,
+    pub(crate) matcher: Matcher,
+    pub(crate) device_changes: usize,
 }
 
 /// Numbers beside the names of pages, as of the last read of these pages.
@@ -70,6 +78,8 @@ impl Console {
             logins: Logins::default(),
             attention: Attention::default(),
             live: Live::new(options.follow),
+            matcher: Matcher::default(),
+            device_changes: options.device_changes,
         })
     }
 

@@ -51,6 +51,8 @@ pub(crate) enum Content {
     Branch {
         leaves: usize,
         is_shut: bool,
+        /// Number of elements, if it is an array.
+        elements: Option<usize>,
     },
     Leaf {
         reported: Option<Cell>,
@@ -295,7 +297,13 @@ impl Rows<'_> {
         let is_opened =
             self.opened.contains(&node.pointer.as_str()) || self.opened.iter().any(below);
         let is_shut = self.is_long && leaves > OPEN_LEAVES && !is_opened;
-        self.push(depth, &name, node, Content::Branch { leaves, is_shut });
+        let elements = node.is_array.then_some(node.children.len());
+        let branch = Content::Branch {
+            leaves,
+            is_shut,
+            elements,
+        };
+        self.push(depth, &name, node, branch);
         if !is_shut {
             for child in &node.children {
                 self.add(child, depth + 1, "");
@@ -376,7 +384,9 @@ mod tests {
         let rows = tree.rows.iter().map(|row| {
             let indent = "  ".repeat(row.depth);
             let content = match &row.content {
-                Content::Branch { leaves, is_shut } => {
+                Content::Branch {
+                    leaves, is_shut, ..
+                } => {
                     format!("({leaves}{})", if *is_shut { " shut" } else { "" })
                 }
                 Content::Leaf {

@@ -1,19 +1,24 @@
 //! One request to a page: its session, its time, its links, and the frame around its content.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::Timestamp;
+use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use futures_util::StreamExt as _;
+use futures_util::stream;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets;
 use crate::components::toast;
+use crate::compress::InParts;
 use crate::security::Session;
 use crate::state::Console;
 use crate::time;
@@ -221,6 +226,22 @@ impl View {
         title: &str,
         content: &Markup,
     ) -> Response {
+        (status, self.whole(nav, title, content)).into_response()
+    }
+
+    /// Begins a page whose content takes time. The part up to the end of `head` is sent at once.
+    pub(crate) fn start_page(&self, nav: Nav, title: &str, head: &Markup) -> StartedPage {
+        // Escaped text contains no such comment.
+        const REST: &str = "<!--rest-->";
+        let page = self.whole(nav, title, &html! { (head) (PreEscaped(REST)) });
+        let (start, end) = page.0.split_once(REST).unwrap_or((&page.0, ""));
+        StartedPage {
+            start: start.to_owned(),
+            end: end.to_owned(),
+        }
+    }
+
+    fn whole(&self, nav: Nav, title: &str, content: &Markup) -> Html<String> {
         let toast = self.session.take_toast();
         let body = html! {
             (ICONS)
@@ -231,7 +252,7 @@ impl View {
             }
             @if let Some(message) = toast { (self::toast(&message)) }
         };
-        (status, document(title, &body)).into_response()
+        document(title, &body)
     }
 
     fn side(&self, nav: Nav) -> Markup {
@@ -292,6 +313,29 @@ impl View {
                 }
             } }
         }
+    }
+}
+
+/// A page whose head is known.
+pub(crate) struct StartedPage {
+    start: String,
+    end: String,
+}
+
+impl StartedPage {
+    /// Sends the head, then the content when it is there.
+    pub(crate) fn finish(
+        self,
+        status: StatusCode,
+        content: impl Future<Output = Markup> + Send + 'static,
+    ) -> Response {
+        let StartedPage { start, end } = self;
+        let rest = async move { content.await.into_string() + &end };
+        let parts = stream::once(async { start }).chain(stream::once(rest));
+        let body = Body::from_stream(parts.map(Ok::<_, Infallible>));
+        let mut response = (status, Html(body)).into_response();
+        response.extensions_mut().insert(InParts);
+        response
     }
 }
 

@@ -6,7 +6,7 @@ pub mod feed;
 
 use std::time::Duration;
 
-use antumbra_shadow::{Document, PatchedLeaf, State, Timestamp};
+use antumbra_shadow::{Document, Patch, PatchedLeaf, State, Timestamp};
 pub use antumbra_wire::history::Operation;
 
 use crate::shadows::{Shadow, ShadowId, Version};
@@ -67,6 +67,32 @@ pub struct DocumentChange {
     pub old: Option<Document>,
     /// The document after the change; `None` if it was deleted.
     pub new: Option<Document>,
+}
+
+/// A recorded change as it is stored: nothing is read or computed beside it.
+#[derive(Debug, Clone)]
+pub struct StoredChange {
+    pub time: Timestamp,
+    /// The documents that changed.
+    pub documents: Vec<StoredDiff>,
+}
+
+/// A document in a stored change.
+#[derive(Debug, Clone)]
+pub struct StoredDiff {
+    pub state: State,
+    /// Left out where it is larger than the document, and for documents that did not exist before.
+    pub diff: Option<Patch>,
+    /// The document after the change, in some changes.
+    pub document: Option<Document>,
+}
+
+/// Changes of a stretch of time, newest first.
+#[derive(Debug, Clone)]
+pub struct Scan<T> {
+    pub rows: Vec<(Timestamp, T)>,
+    /// Time before which changes were not read, although there are some; `None` if all were read.
+    pub stopped: Option<Timestamp>,
 }
 
 impl RecordedChange {

@@ -88,6 +88,23 @@ impl Patch {
         self.0.is_empty()
     }
 
+    /// Returns the values that it replaces: JSON Pointer, and the JSON texts before and after. Unlike
+    /// [`leaves`](Patch::leaves) they can be objects.
+    ///
+    /// ```
+    /// use antumbra_shadow::Patch;
+    /// let patch = Patch::parse(r#"[["/fan",[],[{"speed":1}]]]"#).unwrap();
+    /// let replaced: Vec<_> = patch.replaced().collect();
+    /// assert_eq!(replaced, [("/fan", None, Some(r#"{"speed":1}"#))]);
+    /// ```
+    pub fn replaced(&self) -> impl Iterator<Item = (&str, Option<&str>, Option<&str>)> {
+        fn text(value: &[Box<RawValue>]) -> Option<&str> {
+            value.first().map(|value| value.get())
+        }
+        let replaced = self.0.iter();
+        replaced.map(|Replaced(pointer, old, new)| (pointer.as_str(), text(old), text(new)))
+    }
+
     /// Returns its JSON text: a list of pointers with the values before and after.
     pub fn to_json(&self) -> String {
         // Texts and raw JSON values always have a JSON form.

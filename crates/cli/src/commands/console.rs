@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use antumbra_console::{Console, Options, Place, console, follow_feed};
+use antumbra_console::{Console, DEVICE_CHANGES, Options, Place, console, follow_feed};
 use antumbra_dynamodb::{HISTORY, MESSAGES};
 use antumbra_http_api::{AuthMode, Config, RegistrationFiles, services};
 use antumbra_lambda_kit::config::FunctionConfig as _;
@@ -121,6 +121,7 @@ pub(crate) async fn run(
         port: address.port(),
         zone: antumbra_console::system_zone(),
         follow,
+        device_changes: DEVICE_CHANGES,
     });
     let mut signals = Signals::listen().map_err(CliError::unavailable)?;
     let server = http::start(listener, console(Arc::clone(&state)));

@@ -1,10 +1,10 @@
 //! `/live`: changes as they are written.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use antumbra_registration::{Change, DiffCell, KeyAttributes, Pattern, ShadowRef};
-use antumbra_service::history::{ChangedDocument, Operation, StateAt};
-use antumbra_service::shadows::{Shadow, ShadowId};
+use antumbra_service::history::{ChangedDocument, DocumentChange, Operation};
 use antumbra_shadow::{Model, Patch, State, Timestamp};
 use axum::Router;
 use axum::response::Response;
@@ -13,9 +13,11 @@ use maud::{Markup, html};
 use serde_json::value::RawValue;
 
 use crate::components::{
-    Tone, badge, cmd, command, cut, cut_at, empty, error_note, live_state, number, shadow_link,
+    Tone, badge, cmd, command, cut, cut_at, empty, error_note, live_state, note, number,
+    shadow_link,
 };
-use crate::live::ShadowChange;
+use crate::live::{LiveChange, RECENT, ShadowChange};
+use crate::matches::{self, Explained, Match, Verdict};
 use crate::pages::device::change_values;
 use crate::state::Console;
 use crate::view::{Nav, View};
@@ -23,6 +25,8 @@ use crate::view::{Nav, View};
 /// Values of a change in the list, and when it is selected.
 const VALUES: usize = 6;
 const SELECTED_VALUES: usize = 50;
+/// Registrations in the inspector.
+const VERDICTS: usize = 12;
 /// Characters of a document in the inspector.
 const DOCUMENT_CHARS: usize = 4000;
 
@@ -70,7 +74,7 @@ impl Filter {
         };
         let mut documents = change.change.documents.iter();
         let is_matched = |document: &ChangedDocument| match &self.pattern {
-            Some(pattern) => matches(pattern, change, document),
+            Some(pattern) => passes(pattern, change, document),
             None => true,
         };
         self.fault.is_none()
@@ -89,7 +93,7 @@ impl Filter {
 }
 
 /// Returns whether a pattern matches the change of a document, by the values that changed.
-fn matches(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument) -> bool {
+fn passes(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument) -> bool {
     let value = |json: &Option<String>| {
         let json = json
             .clone()
@@ -130,17 +134,45 @@ fn matches(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument)
     })
 }
 
+/// The newest changes of the feed. None if it is switched off or cannot be read.
+pub(crate) async fn latest_of_feed(view: &View, limit: usize) -> Vec<LiveChange> {
+    let Some(feed) = &view.console.services.feed else {
+        return Vec::new();
+    };
+    let latest = feed.latest(limit).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the newest changes cannot be read");
+        Vec::new()
+    });
+    let unknown = |change| LiveChange {
+        of: ShadowChange::from(change),
+        matches: None,
+    };
+    latest.into_iter().map(unknown).collect()
+}
+
+/// The newest changes, newest first: of the feed, and those that the reader saw.
+async fn latest(view: &View) -> Vec<Arc<LiveChange>> {
+    let mut all = view.console.live.recent();
+    let seen: HashSet<String> = all.iter().map(|change| change.of.id.clone()).collect();
+    let recorded = latest_of_feed(view, RECENT).await.into_iter();
+    let recorded = recorded.filter(|change| !seen.contains(&change.of.id));
+    all.extend(recorded.map(Arc::new));
+    all.sort_by_key(|change| std::cmp::Reverse(change.of.change.time));
+    all.truncate(RECENT);
+    all
+}
+
 async fn show(view: View) -> Response {
     let filter = Filter::of(&view);
-    let recent = view.console.live.recent();
-    let shown: Vec<&Arc<ShadowChange>> = recent
+    let recent = latest(&view).await;
+    let shown: Vec<&Arc<LiveChange>> = recent
         .iter()
-        .filter(|change| filter.keeps(change))
+        .filter(|change| filter.keeps(&change.of))
         .collect();
-    let selected = view.get("change");
-    let selected = selected.and_then(|id| recent.iter().find(|change| change.id == id));
+    let wanted = view.get("change");
+    let selected = wanted.and_then(|id| recent.iter().find(|change| change.of.id == id));
     let inspector = match selected {
-        Some(change) => Some(inspect(&view, change).await),
+        Some(change) => Some(inspect(&view, &change.of).await),
         None => None,
     };
     let content = html! {
@@ -151,21 +183,26 @@ async fn show(view: View) -> Response {
         div.stack data-events=(events(&view)) {
             (form(&view, &filter))
             @if let Some(fault) = &filter.fault { (error_note("The pattern cannot be used.", fault, &view)) }
+            @if wanted.is_some() && selected.is_none() {
+                (note(Tone::Plain, "The selected change is not among the newest any more.",
+                    &html! { "The timeline of its device has it." }, &html! {}))
+            }
             div.cols.cols-inspect[inspector.is_some()] {
                 section.panel aria-label="Changes" {
                     div.held-back #held role="status" hidden {
                         span {} a href="#stream" { "Show them" } span.push.mute { "the list stands still while you read" }
                     }
-                    @if shown.is_empty() { div #none-yet { (empty("No changes yet", &html! {
-                        p { "They appear here as soon as something writes. Report a value from a terminal to see one." }
-                        (cmd(&command(&view, "shadow report lamp-7 '{\"led\":{\"value\":\"on\"}}'")))
-                    })) } }
+                    @if shown.is_empty() { div #none-yet { (none(&view, recent.len())) } }
                     ol.stream #stream {
                         @for change in &shown {
-                            (entry(&view, change, selected.is_some_and(|one| one.id == change.id)))
+                            (entry(&view, change, selected.is_some_and(|one| one.of.id == change.of.id)))
                         }
                     }
-                    footer { span { "Changes since this page or another one was opened, at most " (crate::live::RECENT) ". The past of a device is on its own page." } }
+                    footer { span {
+                        @if shown.len() < recent.len() { (number(shown.len() as i64)) " of the newest " (number(recent.len() as i64)) " changes pass the filter" }
+                        @else { "The newest " (number(recent.len() as i64)) " changes, at most " (RECENT) }
+                        ". The past of a device is on its own page."
+                    } }
                 }
                 @if let Some(inspector) = &inspector { (inspector) }
             }
@@ -173,6 +210,23 @@ async fn show(view: View) -> Response {
         }
     };
     view.page(Nav::Live, "Live", &content)
+}
+
+fn none(view: &View, read: usize) -> Markup {
+    if read > 0 {
+        let detail = html! {
+            p { "None of the newest " (number(read as i64)) " changes passes. New ones appear here." }
+            p { a.btn.quiet href=(view.href("/live", &[])) { "Clear filter" } }
+        };
+        return empty("No change here passes the filter", &detail);
+    }
+    empty(
+        "No changes yet",
+        &html! {
+            p { "They appear here as soon as something writes. Report a value from a terminal to see one." }
+            (cmd(&command(view, "shadow report lamp-7 '{\"led\":{\"value\":\"on\"}}'")))
+        },
+    )
 }
 
 fn events(view: &View) -> String {
@@ -212,14 +266,18 @@ fn form(view: &View, filter: &Filter) -> Markup {
 }
 
 /// One change in the list; live updates add it at the top.
-pub(crate) fn entry(view: &View, change: &ShadowChange, is_selected: bool) -> Markup {
-    let recorded = &change.change;
+pub(crate) fn entry(view: &View, change: &LiveChange, is_selected: bool) -> Markup {
+    let LiveChange { of, matches } = change;
+    let recorded = &of.change;
     html! {
-        li id={ "c" (change.id) } data-into="stream" aria-current=[is_selected.then_some("true")] {
-            a.soft href=(view.with(&[("change", &change.id), ("page", "")])) { (milliseconds(view, recorded.time)) }
+        li id={ "c" (of.id) } data-into="stream" aria-current=[is_selected.then_some("true")] {
+            a.soft href=(view.with(&[("change", &of.id), ("page", ""), ("doc", "")])) { (milliseconds(view, recorded.time)) }
             div {
-                (shadow_link(view, &change.shadow))
-                span.sub { (states(change)) " v" (number(recorded.version.0)) " " (operation(recorded.operation)) }
+                (shadow_link(view, &of.shadow))
+                span.sub {
+                    (states(of)) " v" (number(recorded.version.0)) " " (operation(recorded.operation))
+                    @if let Some(matches) = matches { (matches::count(view, &of.shadow, recorded.time, matches)) }
+                }
             }
             div { (change_values(recorded, VALUES)) }
         }
@@ -260,15 +318,13 @@ fn operation(operation: Operation) -> Markup {
 /// The selected change, beside the list.
 async fn inspect(view: &View, change: &ShadowChange) -> Markup {
     let recorded = &change.change;
-    let document = document_after(view, &change.shadow, recorded.time).await;
+    let matcher = &view.console.matcher;
+    let explained = matcher.explain(view, &change.shadow, recorded.time).await;
     let state = recorded
         .documents
         .first()
         .map_or(State::Reported, |document| document.state);
-    let held = document.as_ref().and_then(|shadow| match state {
-        State::Reported => shadow.reported.as_ref(),
-        State::Desired => shadow.desired.as_ref(),
-    });
+    let documents = explained.changes.iter().find(|one| one.state == state);
     let at = recorded.time.to_string();
     let (id, name) = (change.shadow.id(), change.shadow.name());
     html! {
@@ -276,8 +332,8 @@ async fn inspect(view: &View, change: &ShadowChange) -> Markup {
             header {
                 h2 { "Change" }
                 span.push {
-                    a.btn.small href=(view.href("/registrations", &[("id", id), ("name", name), ("at", &at), ("state", state.as_str())])) { "Try in test bench" } " "
-                    a.btn.small.quiet href=(view.with(&[("change", "")])) aria-label="Close the selected change" { "Close" }
+                    a.btn.small href=(matches::bench(view, &change.shadow, recorded.time, state, None)) { "Try in test bench" } " "
+                    a.btn.small.quiet href=(view.with(&[("change", ""), ("doc", "")])) aria-label="Close the selected change" { "Close" }
                 }
             }
             div.body.stack { dl.kv {
@@ -285,25 +341,72 @@ async fn inspect(view: &View, change: &ShadowChange) -> Markup {
                 dt { "Document" } dd { (states(change)) ", v" (number(recorded.version.0)) ", " (recorded.operation.as_str()) }
                 dt { "Written" } dd { (milliseconds(view, recorded.time)) ", " (view.ago(recorded.time)) }
                 @if let Some(token) = &recorded.client_token { dt { "Client token" } dd.mono { bdi { (cut(token)) } } }
+                dt { "Id" } dd.mono { bdi { (cut(&change.id)) } }
                 dt { "State then" } dd { a href=(view.href("/device", &[("id", id), ("name", name), ("at", &at)])) { "show" } }
             } }
             div.body.stack { h3 { "Changes" } (change_values(recorded, SELECTED_VALUES)) }
-            @if let Some(held) = held {
-                div.body.stack {
-                    h3 { "New" }
-                    pre.json { bdi { (cut_at(&pretty(held.document.as_str()), DOCUMENT_CHARS)) } }
-                }
-            }
+            div.body.stack { h3 { "Registrations" } (verdicts(view, change, &explained)) }
+            @if let Some(documents) = documents { (document(view, documents)) }
         }
     }
 }
 
-/// The shadow after a change; unknown if its history does not reach so far.
-async fn document_after(view: &View, shadow: &ShadowId, at: Timestamp) -> Option<Shadow> {
-    let history = view.console.services.history.as_ref()?;
-    match history.state_at(shadow, at, view.now).await {
-        Ok(StateAt::Existed(shadow)) => Some(*shadow),
-        _ => None,
+/// The registrations that match the change, and those whose key does.
+fn verdicts(view: &View, change: &ShadowChange, explained: &Explained) -> Markup {
+    let is_other_key = |one: &Verdict| {
+        let unmet = one.unmet.as_deref();
+        unmet.is_some_and(|unmet| unmet.starts_with("on.key"))
+    };
+    let (others, mut shown): (Vec<&Verdict>, Vec<&Verdict>) =
+        explained.verdicts.iter().partition(|one| is_other_key(one));
+    shown.sort_by_key(|one| one.unmet.is_some());
+    let rest = others.len() + shown.len().saturating_sub(VERDICTS);
+    let at = change.change.time;
+    let name = |one: &Verdict| {
+        let Match { name, state, .. } = &one.one;
+        html! { a href=(matches::bench(view, &change.shadow, at, *state, Some(name))) { bdi { (cut(name)) } } }
+    };
+    html! {
+        @if explained.changes.is_empty() {
+            p.mute { "The documents before and after this change are not recorded, or not yet." }
+        } @else if explained.verdicts.is_empty() {
+            p.mute { "There are no registrations, or they have problems." }
+        }
+        ul {
+            @for one in shown.iter().take(VERDICTS) {
+                li.line {
+                    @match &one.unmet {
+                        None => { b.ok { "matches" } " " (name(one)) " " span.when { bdi { (cut(&one.one.target)) } } }
+                        Some(unmet) => { span.mute { "no" } " " (name(one)) " " span.when { bdi { (cut(unmet)) } } }
+                    }
+                }
+            }
+            @if rest > 0 { li.mute { (number(rest as i64)) " more do not match" } }
+        }
+    }
+}
+
+/// The document after the change, or before it.
+fn document(view: &View, change: &DocumentChange) -> Markup {
+    let is_old = view.get("doc") == Some("old");
+    let shown = match is_old {
+        true => &change.old,
+        false => &change.new,
+    };
+    html! {
+        div.body.stack {
+            div.line {
+                h3 { @if is_old { "Old" } @else { "New" } }
+                nav.seg.push aria-label="Document" {
+                    a href=(view.with(&[("doc", "")])) aria-current=[(!is_old).then_some("true")] { "new" }
+                    a href=(view.with(&[("doc", "old")])) aria-current=[is_old.then_some("true")] { "old" }
+                }
+            }
+            @match shown {
+                Some(document) => pre.json { bdi { (cut_at(&pretty(document.as_str()), DOCUMENT_CHARS)) } },
+                None => p.mute { "There was no document." },
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod compare;
 mod edit;
 mod plot;
+mod recorded;
 mod state;
 mod time_bar;
 mod timeline;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_service::api;
-use antumbra_service::history::{ChangeQuery, RecordedChange, StateAt};
+use antumbra_service::history::StateAt;
 use antumbra_service::shadows::id::DEFAULT_NAME;
 use antumbra_service::shadows::{DocumentSet, Shadow, ShadowId};
+use antumbra_service::store::StoreError;
 use antumbra_service::text::InvalidText;
 use antumbra_shadow::Timestamp;
 use axum::Router;
@@ -21,7 +23,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use futures_util::future::join4;
+use futures_util::future::join3;
 use maud::{Markup, html};
 
 use crate::chart::Span;
@@ -33,11 +35,10 @@ use crate::state::Console;
 use crate::time;
 use crate::view::{Nav, View, refused};
 
+use recorded::Recorded;
 pub(crate) use state::panel as state_panel;
 pub(crate) use timeline::{entry as timeline_entry, values as change_values};
 
-/// Changes that a page reads; histogram, chart and timeline are made from them.
-const CHANGES: usize = 1000;
 /// Names of shadows that a page links to.
 const NAMES: usize = 20;
 
@@ -62,7 +63,7 @@ pub(crate) fn shadow_of(view: &View) -> Result<ShadowId, InvalidText> {
     ShadowId::named(id, name)
 }
 
-/// Everything on the page.
+/// The shadow and what the URL asks for.
 pub(crate) struct Device {
     shadow: ShadowId,
     names: Vec<String>,
@@ -72,14 +73,15 @@ pub(crate) struct Device {
     past: Option<(Timestamp, StateAt)>,
     /// Times of the time bar.
     span: Span,
-    /// Changes in the span, newest first.
-    changes: Vec<RecordedChange>,
-    /// There are older changes in the span than those.
-    has_older: bool,
     keeps_history: bool,
 }
 
 impl Device {
+    /// The time that the page shows, if it is not now.
+    fn at(&self) -> Option<Timestamp> {
+        self.past.as_ref().map(|(at, _)| *at)
+    }
+
     /// The state that the page shows.
     fn shown(&self) -> Option<&Shadow> {
         match &self.past {
@@ -133,33 +135,10 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
             _ => Ok(None),
         }
     };
-    let changes = async {
-        let Some(history) = history else {
-            return Ok((Vec::new(), false));
-        };
-        let query = ChangeQuery {
-            shadow: shadow.clone(),
-            from: Some(span.from),
-            to: Some(span.to),
-            path: None,
-        };
-        let (mut changes, mut next) = (Vec::new(), None);
-        loop {
-            let page = history
-                .changes(&query, CHANGES - changes.len(), next.as_ref(), view.now)
-                .await?;
-            changes.extend(page.rows);
-            next = page.next;
-            if next.is_none() || changes.len() >= CHANGES {
-                return Ok((changes, next.is_some()));
-            }
-        }
-    };
-    let (current, names, past, changes) = join4(
+    let (current, names, past) = join3(
         services.shadows.read(&shadow, DocumentSet::Both),
         services.shadows.list(shadow.id(), 2 * NAMES, None),
         past,
-        changes,
     )
     .await;
     let current = match current {
@@ -175,15 +154,11 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
     names.sort_by_key(|name| (name != DEFAULT_NAME, name.clone()));
     names.dedup();
     names.truncate(NAMES);
-    let text = |error: antumbra_service::store::StoreError| error.to_string();
-    let (changes, has_older) = changes.map_err(text)?;
     Ok(Device {
         names,
         current,
-        past: past.map_err(text)?,
+        past: past.map_err(|error| error.to_string())?,
         span,
-        changes,
-        has_older,
         keeps_history: history.is_some(),
         shadow,
     })
@@ -191,29 +166,29 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
 
 async fn show(view: View) -> Response {
     match shadow_of(&view) {
-        Ok(shadow) => respond(&view, shadow, StatusCode::OK, None).await,
+        Ok(shadow) => respond(view, shadow, StatusCode::OK, None).await,
         Err(invalid) => refused(StatusCode::BAD_REQUEST, &invalid.to_string()),
     }
 }
 
-/// The page, with the result of a write that failed or was a preview.
+/// The page, with the result of a write that failed or was a preview. Its head is sent before the changes are read.
 async fn respond(
-    view: &View,
+    view: View,
     shadow: ShadowId,
     status: StatusCode,
     tried: Option<edit::Tried>,
 ) -> Response {
-    let (at, fault) = match shown_time(view) {
+    let (at, fault) = match shown_time(&view) {
         Ok(at) => (at, None),
         Err(fault) => (None, Some(fault)),
     };
     let title = cut(shadow.id()).into_owned();
-    let device = match load(view, shadow.clone(), at).await {
+    let device = match load(&view, shadow.clone(), at).await {
         Ok(device) => device,
         Err(error) => {
             let content = html! {
                 div.head { h1 { (id(shadow.id())) } }
-                (error_note("The shadow cannot be read.", &error, view))
+                (error_note("The shadow cannot be read.", &error, &view))
             };
             return view.page_with(StatusCode::BAD_GATEWAY, Nav::Fleet, &title, &content);
         }
@@ -221,34 +196,51 @@ async fn respond(
     if view.get("as") == Some("json") {
         return json(&device);
     }
-    let compared = compare::load(view, &device).await;
-    let content = html! {
-        (head(view, &device))
+    let head = head(&view, &device);
+    let started = view.start_page(Nav::Fleet, &title, &head);
+    started.finish(status, async move {
+        let recorded = recorded::load(&view, &device.shadow, device.span, at, device.shown()).await;
+        let compared = compare::load(&view, &device).await;
+        content(&view, &device, &recorded, &compared, tried.as_ref(), fault)
+    })
+}
+
+fn content(
+    view: &View,
+    device: &Device,
+    recorded: &Result<Option<Recorded>, StoreError>,
+    compared: &Option<Result<compare::Compared, String>>,
+    tried: Option<&edit::Tried>,
+    fault: Option<String>,
+) -> Markup {
+    let at = device.at();
+    html! {
         div.stack #device data-events=[at.is_none().then(|| events(view, &device.shadow))] {
             @if let Some(fault) = &fault { (error_note("The time cannot be read.", fault, view)) }
-            (moment(view, &device))
-            @if device.keeps_history { (time_bar::panel(view, &device)) }
+            (moment(view, device))
+            @if let Ok(Some(recorded)) = recorded { (time_bar::panel(view, device, recorded)) }
             div.cols.cols-device {
                 div.stack {
-                    (state::panel(view, device.shown(), device.past.as_ref().map(|(at, _)| (*at, device.current.as_ref()))))
-                    @if at.is_none() { (edit::panel(view, &device, tried.as_ref())) }
+                    (state::panel(view, device.shown(), at.map(|at| (at, device.current.as_ref()))))
+                    @if at.is_none() { (edit::panel(view, device, tried)) }
                 }
                 div.stack {
-                    @if device.keeps_history {
-                        (plot::panel(view, &device))
-                        (timeline::panel(view, &device))
-                    } @else {
-                        section.panel { (empty("The history is switched off", &html! {
+                    @match recorded {
+                        Ok(Some(recorded)) => {
+                            (plot::panel(view, device, recorded))
+                            (timeline::panel(view, device, recorded))
+                        }
+                        Ok(None) => section.panel { (empty("The history is switched off", &html! {
                             p { "Set " code { "HISTORY_DAYS" } " to keep the changes of shadows." }
-                        })) }
+                        })) },
+                        Err(error) => (error_note("The recorded changes cannot be read.", error, view)),
                     }
                 }
             }
-            @if device.keeps_history { (compare::panel(view, &device, &compared)) }
-            (cmd(&shown_command(view, &device)))
+            @if device.keeps_history { (compare::panel(view, device, compared)) }
+            (cmd(&shown_command(view, device)))
         }
-    };
-    view.page_with(status, Nav::Fleet, &title, &content)
+    }
 }
 
 fn events(view: &View, shadow: &ShadowId) -> String {
@@ -364,7 +356,12 @@ fn moment(view: &View, device: &Device) -> Markup {
             html! {
                 div.note.info role="status" {
                     div { b { "State at " (when) } ", " (time::age(view.now, *at)) ": reported " (version(&shadow.reported))
-                        ", desired " (version(&shadow.desired)) "." }
+                        ", desired " (version(&shadow.desired)) ". "
+                        @match state::differing(view, shadow, device.current.as_ref()) {
+                            0 => "No reported value differs from now.",
+                            1 => "1 value differs from now.",
+                            count => { (number(count as i64)) " values differ from now." }
+                        } }
                     a href={ (view.with(&[("from", &at.to_string()), ("to", "now")])) "#diff" } { "Compare with now" }
                 }
             }

@@ -240,7 +240,7 @@ async fn show(view: View) -> Response {
             span.push.soft {
                 (live_state("Live"))
                 @match view.get("live") {
-                    Some("0") => { ", " a href=(view.with(&[("live", "")])) { "resume" } }
+                    Some("0") => { ", " a href=(view.with(&[("live", "")])) aria-keyshortcuts="p" { "resume" } }
                     _ => { ", " a href=(view.with(&[("live", "0")])) aria-keyshortcuts="p" { "pause" } }
                 }
             }

@@ -1,13 +1,21 @@
 //! The page of a device.
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use antumbra_service::clock::Clock as _;
 use antumbra_service::history::RecordedChange;
 use antumbra_service::shadows::{DocumentSet, ShadowId};
-use antumbra_shadow::Document;
+use antumbra_shadow::{Document, Patch};
+use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation};
+use antumbra_wire::items::ShadowItem;
+use http_body_util::BodyExt as _;
 
-use crate::support::{TestConsole, text};
+use crate::support::{TestConsole, TestOptions, text};
+
+/// Calls for the page of a device with 10,000 changes: the shadow, its names, its newest changes, all changes in pages
+/// of 1 MB, and the documents of those in the timeline.
+const CALLS: usize = 20;
 
 #[tokio::test]
 async fn the_tree_has_values_deltas_and_ages_by_both_clocks() {
@@ -181,6 +189,7 @@ async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
         "the value then and now: {shown}"
     );
     assert!(shown.contains("Back to now"), "{shown}");
+    assert!(shown.contains("2 values differ from now."), "{shown}");
     let (_, previous) = page.split_once("rel=\"prev\" href=\"").unwrap();
     let previous = previous.split('"').next().unwrap().replace("&amp;", "&");
     let shown = text(&console.html(&previous).await);
@@ -201,27 +210,177 @@ async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
     assert!(shown.contains("did not exist"), "{shown}");
 }
 
+const WARM: &str = r#"{"name":"warm","on":{"state":"reported","pattern":{"old":{"temp":{"value":[{"numeric":["<",5]}]}},
+    "new":{"temp":{"value":[{"numeric":[">=",5]}]}}}},"to":{"sqs":{"queue":"alerts"}}}"#;
+
 #[tokio::test]
-async fn the_page_of_a_busy_device_stays_small() {
-    let console = TestConsole::start().await;
-    let document = |n: usize| {
-        let fields = (0..500).map(|field| {
-            format!(
-                "\"field-{field}\":{}",
-                if field == n % 500 { n } else { field }
-            )
-        });
+async fn the_timeline_names_the_registrations_that_match() {
+    for (registrations, is_selected_only) in [(None, false), (Some("rules".to_owned()), true)] {
+        let console = TestConsole::start_with(TestOptions {
+            registrations: vec![("warm.json".to_owned(), WARM.to_owned())],
+            place_registrations: registrations,
+            ..TestOptions::default()
+        })
+        .await;
+        console
+            .recorded_reports("freezer", &documents(8), Duration::from_secs(60))
+            .await;
+        let link = "/registrations?name=warm&amp;shadow=freezer&amp;sname=main&amp;change=reported%402026-01-31T12%3A05%3A00Z#bench";
+        let page = console.html("/device?id=freezer").await;
+        let expected = usize::from(!is_selected_only);
+        assert_eq!(page.matches(link).count(), expected, "{page}");
+        assert_eq!(text(&page).matches("matches warm sqs").count(), expected);
+        // The change from 4 to 5 is selected.
+        let path = "/device?id=freezer&at=2026-01-31T12:05:00Z";
+        let page = console.html(path).await;
+        assert_eq!(page.matches(link).count(), 1, "{page}");
+        assert!(text(&page).contains("1 min later"), "{page}");
+        assert!(text(&page).contains("5 min earlier"), "{page}");
+    }
+}
+
+/// Records changes of a device with 500 fields, each of one field.
+async fn busy(console: &TestConsole, changes: u64, apart: Duration) {
+    let document = |version: u64| {
+        let value = |field: u64| version - (version + 500 - field) % 500;
+        let fields = (0..500).map(|field| format!("\"field-{field}\":{}", value(field) as i64));
         format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
     };
-    let documents: Vec<String> = (0..150).map(document).collect();
+    let start = console.clock.now();
+    let time = |version: u64| {
+        let at = start.after(apart * u32::try_from(version).unwrap());
+        u64::try_from(at.nanoseconds()).unwrap()
+    };
+    let entry = |version: u64| Entry {
+        key: HistoryKey {
+            id: "busy".to_owned(),
+            name: "main".to_owned(),
+            item: ShadowItem::Reported,
+            time: time(version),
+            version,
+        },
+        operation: Operation::Modify,
+        previous_time: Some(time(version - 1)),
+        client_token: None,
+        reported: Some(EntryDocument {
+            diff: Some(Patch::parse(&diff(version)).unwrap()),
+            document: version
+                .is_multiple_of(32)
+                .then(|| Document::parse(&document(version)).unwrap()),
+        }),
+        desired: None,
+    };
+    let entries: Vec<Entry> = (1001..=1000 + changes).map(entry).collect();
     console
-        .recorded_reports("busy", &documents, Duration::from_secs(10))
+        .clock
+        .advance(apart * u32::try_from(1000 + changes).unwrap());
+    console.report("busy", &document(1000 + changes)).await;
+    let deadline = console.clock_after(600);
+    let written = console
+        .history
+        .write(&entries, deadline, &*console.clock)
         .await;
+    assert!(written.written.iter().all(|written| *written));
+}
+
+/// The change that a version of the busy device made: its field takes the number of the version.
+fn diff(version: u64) -> String {
+    format!(
+        "[[\"/field-{}\",[{}],[{version}]]]",
+        version % 500,
+        version - 500
+    )
+}
+
+#[tokio::test]
+async fn a_device_with_10_000_changes_and_500_fields_is_one_small_page() {
+    let console = TestConsole::start().await;
+    busy(&console, 10_000, Duration::from_secs(1)).await;
+    console.endpoint.take_calls();
     let request = console
         .request("GET", "/device?id=busy")
         .header("accept-encoding", "gzip, br, zstd");
     let response = request.send().await;
+    let calls = console.endpoint.take_calls();
     assert_eq!(response.status, 200);
     assert_eq!(response.header("content-encoding"), Some("zstd"));
     assert!(response.bytes < 60 * 1024, "{} bytes", response.bytes);
+    let calls: Vec<&str> = calls.iter().map(|call| &*call.operation).collect();
+    assert!(calls.len() <= CALLS, "{} calls: {calls:?}", calls.len());
+    let page = String::from_utf8(unpacked(&response.body)).unwrap();
+    let shown = text(&page);
+    assert!(shown.contains("10,000 changes in this range"), "{shown}");
+    assert!(!shown.contains("read back to"), "{shown}");
+    assert!(page.contains("aria-label=\"10,000 changes from"), "{page}");
+    assert!(shown.contains("Rows 1 to 200 of 500."), "{shown}");
+    // All changes of the field are in its chart, not only those of the timeline.
+    assert!(
+        shown.contains("/field-0: 21 values, 1000 to 11000"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_says_where_it_stopped_reading() {
+    let console = TestConsole::start_with(TestOptions {
+        device_changes: 250,
+        ..TestOptions::default()
+    })
+    .await;
+    busy(&console, 300, Duration::from_secs(1)).await;
+    let shown = text(&console.html("/device?id=busy").await);
+    let read = "The newest 250 changes of this range were read, back to 12:17:31 .";
+    assert!(shown.contains(read), "{shown}");
+    assert!(
+        shown.contains("Pause read back to 12:17:31 changes"),
+        "{shown}"
+    );
+    // A time before what was read has a timeline, and its own changes around it.
+    let shown = text(&console.html("/device?id=busy&at=12:17:00&range=1h").await);
+    assert!(
+        shown.contains("Timeline around 12:17:00 Path Filter 12:17:00 reported v1,020 shown"),
+        "{shown}"
+    );
+    // A path is searched beyond the timeline.
+    let shown = text(&console.html("/device?id=busy&path=/field-7").await);
+    assert!(shown.contains("507 → to 1007"), "{shown}");
+    assert!(!shown.contains("508 → to 1008"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_head_of_a_device_is_sent_before_its_changes_are_read() {
+    let console = TestConsole::start().await;
+    console
+        .recorded_reports("freezer", &documents(3), Duration::from_secs(60))
+        .await;
+    for encoding in ["identity", "zstd"] {
+        let request = console.request("GET", "/device?id=freezer");
+        let response = request.header("accept-encoding", encoding).open().await;
+        let mut body = response.into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let rest = body.collect().await.unwrap().to_bytes();
+        let (first, whole) = match encoding {
+            "zstd" => (unpacked(&first), unpacked(&[first, rest].concat())),
+            _ => (first.to_vec(), [first, rest].concat()),
+        };
+        let (first, whole) = (
+            String::from_utf8(first).unwrap(),
+            String::from_utf8(whole).unwrap(),
+        );
+        assert!(
+            first.contains("<h1>") && !first.contains("timebar"),
+            "{first}"
+        );
+        assert!(whole.starts_with(&first) && whole.ends_with("</body></html>"));
+        assert!(whole.contains("timebar") && !whole.contains("<!--rest-->"));
+    }
+}
+
+fn unpacked(mut frames: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !frames.is_empty() {
+        let mut decoder = ruzstd::decoding::StreamingDecoder::new(&mut frames).unwrap();
+        decoder.read_to_end(&mut bytes).unwrap();
+    }
+    bytes
 }

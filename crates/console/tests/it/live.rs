@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use antumbra_console::ShadowChange;
-use antumbra_service::history::ChangedDocument;
-use antumbra_service::shadows::ShadowId;
-use antumbra_shadow::{PatchedLeaf, State};
+use antumbra_service::clock::Clock as _;
+use antumbra_service::history::{ChangedDocument, DocumentChange, Operation};
+use antumbra_service::shadows::{ShadowId, Version};
+use antumbra_shadow::{Document, PatchedLeaf, State};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use crate::device::change;
-use crate::support::TestConsole;
+use crate::support::{TestConsole, TestOptions, text};
 
 /// An open event stream.
 struct Events {
@@ -62,6 +63,7 @@ fn led(console: &TestConsole, id: &str, version: i64, value: &str) -> ShadowChan
         id: format!("{id}-{version}"),
         shadow: ShadowId::new(id).unwrap(),
         change,
+        documents: Vec::new(),
     }
 }
 
@@ -187,4 +189,95 @@ async fn live_filters_by_a_pattern_of_registrations() {
     );
     let page = console.html("/live?pattern=%7B").await;
     assert!(page.contains("The pattern cannot be used."), "{page}");
+}
+
+const ON: &str = r#"{"name":"led-on","on":{"state":"reported","pattern":{"new":{"led":["on"]}}},
+    "to":{"sns":{"topic":"${env:ALARMS}"}}}"#;
+const HOSTILE: &str =
+    r#"{"name":"other","on":{"pattern":{"old":{"<script>":["<b>"]}}},"to":{"sqs":{"queue":"q"}}}"#;
+
+async fn with_registrations() -> TestConsole {
+    let file = |name: &str, text: &str| (format!("{name}.json"), text.to_owned());
+    TestConsole::start_with(TestOptions {
+        registrations: vec![file("on", ON), file("other", HOSTILE)],
+        ..TestOptions::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn live_changes_name_the_registrations_that_match() {
+    let console = with_registrations().await;
+    console.report("lamp", r#"{"led":"on"}"#).await;
+    let mut live = Events::open(&console, "/events?page=live").await;
+    let mut device = Events::open(&console, "/events?page=device&id=lamp&name=main").await;
+    let mut change = led(&console, "lamp", 1, "\"on\"");
+    change.documents = vec![DocumentChange {
+        key: "DS#lamp#DSR#main".to_owned(),
+        state: State::Reported,
+        time: console.clock.now(),
+        version: Version(1),
+        operation: Operation::Modify,
+        client_token: None,
+        old: Some(Document::parse(r#"{"led":"off"}"#).unwrap()),
+        new: Some(Document::parse(r#"{"led":"on"}"#).unwrap()),
+    }];
+    send(&console, change).await;
+    let link = "/registrations?name=led-on&amp;shadow=lamp&amp;sname=main&amp;change=reported%402026-01-31T12%3A00%3A00Z#bench";
+    for events in [&mut live, &mut device] {
+        let html = events.until("</li>\n\n").await;
+        let is_named = html.contains("1 match") || html.contains("matches <a");
+        assert!(is_named, "{html}");
+        assert!(html.contains(link), "{html}");
+        assert!(!html.contains("other"), "{html}");
+    }
+    // A page that is opened later shows it too.
+    assert!(console.html("/live").await.contains(link));
+}
+
+#[tokio::test]
+async fn live_opens_with_the_newest_recorded_changes() {
+    let console = with_registrations().await;
+    let reports = [r#"{"led":"off"}"#, r#"{"led":"on"}"#].map(str::to_owned);
+    console
+        .recorded_reports("lamp", &reports, Duration::from_secs(60))
+        .await;
+    let reports: Vec<String> = (0..300).map(|n| format!("{{\"rpm\":{n}}}")).collect();
+    console
+        .recorded_reports("fan", &reports, Duration::from_millis(10))
+        .await;
+    let page = console.html("/live").await;
+    let shown = text(&page);
+    assert_eq!(page.matches("data-into=\"stream\"").count(), 200);
+    assert!(!shown.contains("No changes yet"), "{shown}");
+    let newest = shown.find("v300").unwrap();
+    assert!(newest < shown.find("v299").unwrap(), "newest first");
+    assert!(
+        shown.contains("The newest 200 changes, at most 200."),
+        "{shown}"
+    );
+    let page = console.html("/live?prefix=lamp").await;
+    assert!(text(&page).contains("None of the newest 200 changes passes."));
+}
+
+#[tokio::test]
+async fn a_selected_change_shows_its_documents_and_why_registrations_match() {
+    let console = with_registrations().await;
+    let reports = [r#"{"led":"off","n":1}"#, r#"{"led":"on","n":1}"#].map(str::to_owned);
+    console
+        .recorded_reports("lamp", &reports, Duration::from_secs(60))
+        .await;
+    let page = console.html("/live").await;
+    let (_, rest) = page.split_once("class=\"soft\" href=\"").unwrap();
+    let path = rest.split('"').next().unwrap().replace("&amp;", "&");
+    let page = console.html(&path).await;
+    let shown = text(&page);
+    assert!(shown.contains("matches led-on sns"), "{shown}");
+    assert!(shown.contains("no other on.pattern"), "{shown}");
+    assert!(shown.contains("\"led\": \"on\""), "{shown}");
+    assert!(page.contains("name=led-on&amp;shadow=lamp"), "{page}");
+    let shown = text(&console.html(&format!("{path}&doc=old")).await);
+    assert!(shown.contains("\"led\": \"off\""), "{shown}");
+    let shown = text(&console.html("/live?change=gone").await);
+    assert!(shown.contains("not among the newest any more"), "{shown}");
 }

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_console::{Console, Follow, Options, Place, ShadowChange, console};
+use antumbra_console::{Console, DEVICE_CHANGES, Follow, Options, Place, ShadowChange, console};
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
-    ShadowTableConfig,
+    DynamoDbSensors, DynamoDbShadows, FeedConfig, HISTORY, HistoryConfig, MAIN, MESSAGES,
+    SensorConfig, ShadowTableConfig,
 };
 use antumbra_http_api::{FailedMessageQueues, RegistrationFiles, Services};
 use antumbra_notify::redrive::Resender;
@@ -24,7 +24,7 @@ use antumbra_shadow::{Document, Model, Patch, Timestamp};
 use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
 use antumbra_testkit::dynamodb::{Endpoint, TestTable};
-use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation};
+use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation, SegmentEntry};
 use antumbra_wire::items::ShadowItem;
 use axum::Router;
 use axum::body::Body;
@@ -58,6 +58,10 @@ pub(crate) struct TestOptions {
     pub(crate) write: bool,
     /// Names and texts of registration files.
     pub(crate) registrations: Vec<(String, String)>,
+    /// Directory of the registrations, for a deployment on AWS.
+    pub(crate) place_registrations: Option<String>,
+    /// Recorded changes of a device that its page reads at most.
+    pub(crate) device_changes: usize,
 }
 
 impl Default for TestOptions {
@@ -65,6 +69,8 @@ impl Default for TestOptions {
         TestOptions {
             write: true,
             registrations: Vec::new(),
+            place_registrations: None,
+            device_changes: DEVICE_CHANGES,
         }
     }
 }
@@ -149,12 +155,13 @@ impl TestConsole {
                 account: None,
                 table,
                 options: "--local".to_owned(),
-                registrations: None,
+                registrations: options.place_registrations,
             },
             write: options.write,
             port: address.port(),
             zone: jiff::tz::TimeZone::UTC,
             follow: Some(follow(&changes)),
+            device_changes: options.device_changes,
         });
         let router: Router = console(Arc::clone(&state));
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -322,6 +329,7 @@ impl RequestBuilder {
             status: head.status.as_u16(),
             headers: head.headers,
             bytes: bytes.len(),
+            body: bytes.to_vec(),
             text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
@@ -334,6 +342,7 @@ pub(crate) struct Response {
     pub(crate) headers: HeaderMap,
     /// Size of the body as it was sent.
     pub(crate) bytes: usize,
+    pub(crate) body: Vec<u8>,
     pub(crate) text: String,
 }
 
@@ -413,5 +422,27 @@ impl TestConsole {
         let deadline = self.clock.now().after(Duration::from_secs(600));
         let written = self.history.write(&entries, deadline, &*self.clock).await;
         assert!(written.written.iter().all(|written| *written));
+        self.append_to_feed(&entries).await;
+    }
+
+    /// Appends entries to the change feed as the history writer does.
+    async fn append_to_feed(&self, entries: &[Entry]) {
+        let config = FeedConfig {
+            days: 7,
+            partitions: 4,
+        };
+        let settings = self.history.ensure_feed(config, self.clock.now()).await;
+        let settings = settings.unwrap();
+        let change = |entry: &Entry| SegmentEntry {
+            change_id: format!("{}-{}", entry.key.id, entry.key.version),
+            key: entry.key.clone(),
+            operation: entry.operation,
+        };
+        let changes: Vec<SegmentEntry> = entries.iter().map(change).collect();
+        let feed = (&settings, config.days);
+        self.history
+            .append(feed, &changes, &*self.clock)
+            .await
+            .unwrap();
     }
 }

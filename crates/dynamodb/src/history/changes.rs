@@ -221,10 +221,16 @@ impl HistoryReader {
         now: Timestamp,
     ) -> Result<Option<ItemDocuments>, StoreError> {
         let entry = &entries[0];
-        let of_item = entries[1..]
-            .iter()
-            .filter(|older| older.key.item == entry.key.item);
-        let mut older: Vec<Entry> = of_item.cloned().collect();
+        let mut older: Vec<Entry> = Vec::new();
+        for one in &entries[1..] {
+            if one.key.item == entry.key.item {
+                older.push(one.clone());
+                // None that is older is needed.
+                if one.is_snapshot() {
+                    break;
+                }
+            }
+        }
         if rebuild::reach(&older).is_none() {
             let version = entry.key.version.saturating_sub(1);
             let to = format!("{}#{version:019}", time_key(entry.key.time));

@@ -118,6 +118,18 @@ pub(super) fn decode(
     })
 }
 
+/// Decodes an entry without its further parts: one that has some has no documents.
+pub(super) fn decode_alone(
+    partition: &str,
+    sort: &str,
+    mut item: Item,
+) -> Result<Entry, StoreError> {
+    if more_parts(&item) > 0 {
+        item.remove(BODY);
+    }
+    decode(partition, sort, item, Vec::new())
+}
+
 /// Number of parts of an entry beside itself.
 pub(super) fn more_parts(item: &Item) -> usize {
     optional_number(item, PARTS).ok().flatten().unwrap_or(0)

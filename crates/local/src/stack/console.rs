@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_console::{Changes, Console, Follow, Options, Place, ShadowChange, system_zone};
+use antumbra_console::{
+    Changes, Console, DEVICE_CHANGES, Follow, Options, Place, ShadowChange, system_zone,
+};
 use antumbra_dynamodb::MAIN;
 use antumbra_dynamodb::streams::event::invocation;
 use antumbra_dynamodb::streams::{Client, Record, StreamFollower};
 use antumbra_http_api::Services;
-use antumbra_service::history::{ChangedDocument, RecordedChange};
+use antumbra_service::history::{ChangedDocument, DocumentChange, RecordedChange};
 use antumbra_service::shadows::{ShadowId, Version};
 use antumbra_shadow::{Document, Model, Patch, State, Timestamp};
-use antumbra_wire::items::{ItemChange, KeyBuffer};
+use antumbra_wire::items::{ItemChange, ItemKind, KeyBuffer};
 use antumbra_wire::stream::{StreamBatch, Tape};
 use aws_types::SdkConfig;
 use futures_util::StreamExt as _;
@@ -44,6 +46,7 @@ pub(super) fn console(
         port: address.port(),
         zone: system_zone(),
         follow: Some(follow),
+        device_changes: DEVICE_CHANGES,
     })
 }
 
@@ -98,7 +101,8 @@ fn shadow_changes(arn: &str, record: &Record, model: &Model) -> Vec<ShadowChange
         return changes;
     };
     for record in records.iter().flatten() {
-        let number = record.sequence_number().into_owned();
+        // As in the feed.
+        let id = record.event_id().into_owned();
         let key = keys.read(record);
         if key.item.shadow().is_none() {
             continue;
@@ -107,7 +111,7 @@ fn shadow_changes(arn: &str, record: &Record, model: &Model) -> Vec<ShadowChange
             continue;
         };
         changes.extend(shadow_change(
-            number,
+            id,
             &ItemChange::new(record, key, images),
             model,
         ));
@@ -117,34 +121,56 @@ fn shadow_changes(arn: &str, record: &Record, model: &Model) -> Vec<ShadowChange
 
 fn shadow_change(id: String, item: &ItemChange<'_>, model: &Model) -> Option<ShadowChange> {
     let recorded = item.recorded()?;
+    let kind = ItemKind::Shadow(recorded.key.item);
+    let (partition, sort) = (
+        kind.partition(&recorded.key.id),
+        kind.sort(&recorded.key.name),
+    );
     let [before, after] = recorded.documents;
     let pairs = [
         (State::Reported, before.reported, after.reported),
         (State::Desired, before.desired, after.desired),
     ];
-    let mut documents = Vec::new();
+    let time = Timestamp::from_nanoseconds(recorded.key.time.into());
+    let version = Version(i64::try_from(recorded.version).unwrap_or(i64::MAX));
+    let (mut changed, mut documents) = (Vec::new(), Vec::new());
     for (state, old, new) in pairs {
         if old == new {
             continue;
         }
-        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-        let values = values(&old, &new, model);
-        documents.push(ChangedDocument { state, values });
+        let none = Document::default();
+        let values = values(
+            old.as_ref().unwrap_or(&none),
+            new.as_ref().unwrap_or(&none),
+            model,
+        );
+        changed.push(ChangedDocument { state, values });
+        documents.push(DocumentChange {
+            key: format!("{partition}#{sort}"),
+            state,
+            time,
+            version,
+            operation: recorded.operation,
+            client_token: recorded.client_token.clone(),
+            old,
+            new,
+        });
     }
     // A write of times alone is no change.
-    if documents.is_empty() {
+    if changed.is_empty() {
         return None;
     }
     Some(ShadowChange {
         id,
         shadow: ShadowId::named(recorded.key.id, recorded.key.name).ok()?,
         change: RecordedChange {
-            time: Timestamp::from_nanoseconds(recorded.key.time.into()),
-            version: Version(i64::try_from(recorded.version).unwrap_or(i64::MAX)),
+            time,
+            version,
             operation: recorded.operation,
             client_token: recorded.client_token,
-            documents,
+            documents: changed,
         },
+        documents,
     })
 }
 

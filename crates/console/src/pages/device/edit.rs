@@ -60,7 +60,7 @@ pub(super) async fn desire(view: View, Form(form): Form<Desire>) -> Response {
         patch: form.patch,
         result,
     };
-    respond(&view, shadow, status, Some(tried)).await
+    respond(view, shadow, status, Some(tried)).await
 }
 
 async fn write(

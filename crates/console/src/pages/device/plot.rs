@@ -1,44 +1,40 @@
 //! Charts of numeric fields.
 
-use antumbra_service::shadows::StoredDocument;
-use antumbra_shadow::{Document, Kind, State, Timestamp, View as DocumentView};
+use antumbra_service::history::RecordedChange;
+use antumbra_service::shadows::{Shadow, StoredDocument};
+use antumbra_shadow::{Document, Kind, Timestamp, View as DocumentView};
 use maud::{Markup, html};
 
+use super::recorded::Recorded;
 use super::{Device, time_bar};
-use crate::chart::{Axis, Points, Span, steps};
+use crate::chart::{Axis, Points, Span, last_point, steps};
 use crate::components::{cut, number};
 use crate::view::View;
 
 /// Fields in one chart.
-const SERIES: usize = 2;
+pub(super) const SERIES: usize = 2;
 /// Fields that can be chosen.
 const CHOICES: usize = 100;
 /// Values in the table.
 const TABLE: usize = 200;
 
-pub(super) fn panel(view: &View, device: &Device) -> Markup {
-    let reported = device.shown().and_then(|shadow| shadow.reported.as_ref());
-    let mut choices = Vec::new();
-    if let Some(held) = reported {
-        numbers(held.document.view(), &mut String::new(), &mut choices);
-    }
-    let mut fields: Vec<&str> = view.get_all("chart").take(SERIES).collect();
-    if fields.is_empty() {
-        fields.extend(most_changed(device, &choices));
-    }
-    if fields.is_empty() {
+pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup {
+    let fields = &recorded.fields;
+    let Some(first) = fields.first() else {
         return html! {};
-    }
+    };
     let until = device.span.to.min(view.now);
-    let series: Vec<(String, Points)> = fields
-        .iter()
-        .map(|field| {
-            let points = points(device, State::Reported, field, reported);
-            ((*field).to_owned(), points)
-        })
-        .collect();
-    let desired = device.shown().and_then(|shadow| shadow.desired.as_ref());
-    let wanted = points(device, State::Desired, fields[0], desired);
+    let shown = device.shown();
+    let held = |held: Option<&StoredDocument>, field: &str| number_of(&held?.document, field);
+    let reported = shown.and_then(|shadow| shadow.reported.as_ref());
+    let desired = shown.and_then(|shadow| shadow.desired.as_ref());
+    let series = fields.iter().enumerate();
+    let series = series.map(|(line, field)| {
+        let points = recorded.points(line, device.span, held(reported, field));
+        (field.clone(), points)
+    });
+    let series: Vec<(String, Points)> = series.collect();
+    let wanted = recorded.points(fields.len(), device.span, held(desired, first));
     let values = series.iter().flat_map(|(_, points)| points).chain(&wanted);
     let axis = Axis::of(values.map(|(_, value)| *value));
     html! {
@@ -51,8 +47,8 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
                     }
                     label.sr for="field" { "Field" }
                     select.field.mono #field name="chart" {
-                        @for choice in &choices {
-                            option value=(choice) selected[fields.first() == Some(&choice.as_str())] { (cut(choice)) }
+                        @for choice in &recorded.choices {
+                            option value=(choice) selected[first == choice] { (cut(choice)) }
                         }
                     }
                     " " button.btn.quiet.small { "Show" }
@@ -64,7 +60,15 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
     }
 }
 
-/// Pointers of all numbers.
+/// Pointers of the numbers that are reported.
+pub(super) fn choices(shadow: &Shadow) -> Vec<String> {
+    let mut choices = Vec::new();
+    if let Some(held) = &shadow.reported {
+        numbers(held.document.view(), &mut String::new(), &mut choices);
+    }
+    choices
+}
+
 fn numbers(view: DocumentView<'_>, path: &mut String, found: &mut Vec<String>) {
     if view.kind() == Kind::Number && found.len() < CHOICES {
         found.push(path.clone());
@@ -84,11 +88,10 @@ fn numbers(view: DocumentView<'_>, path: &mut String, found: &mut Vec<String>) {
 }
 
 /// The number that changed most often; the first one if none did.
-fn most_changed<'a>(device: &Device, choices: &'a [String]) -> Option<&'a str> {
+pub(super) fn most_changed(changes: &[RecordedChange], choices: &[String]) -> Option<String> {
     let changed = |field: &str| {
-        let changes = device.changes.iter().take(SERIES * 100);
-        let leaves = changes.flat_map(|change| &change.documents);
-        let leaves = leaves.flat_map(|document| document.values.iter().flatten());
+        let documents = changes.iter().flat_map(|change| &change.documents);
+        let leaves = documents.flat_map(|document| document.values.iter().flatten());
         leaves
             .filter(|leaf| inside(&leaf.pointer, field).is_some())
             .count()
@@ -98,53 +101,18 @@ fn most_changed<'a>(device: &Device, choices: &'a [String]) -> Option<&'a str> {
         .filter(|choice| !choice.ends_with("/timestamp"));
     let counted = choices.map(|choice| (changed(choice), choice));
     let best = counted.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    best.map(|(_, choice)| choice.as_str())
+    best.map(|(_, choice)| choice.clone())
 }
 
 /// The rest of a path below a pointer.
-fn inside<'a>(pointer: &str, path: &'a str) -> Option<&'a str> {
+pub(super) fn inside<'a>(pointer: &str, path: &'a str) -> Option<&'a str> {
     let rest = path.strip_prefix(pointer)?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
 
-fn number_at(json: &str, rest: &str) -> Option<f64> {
-    if rest.is_empty() {
-        return json.parse().ok();
-    }
-    let document = Document::parse(&format!("{{\"v\":{json}}}")).ok()?;
-    let found = document.pointer(&format!("/v{rest}"))?;
-    found.as_number()?.parse().ok()
-}
-
-/// The values of a field over the span, oldest first.
-fn points(device: &Device, state: State, field: &str, held: Option<&StoredDocument>) -> Points {
-    let mut points = Points::new();
-    let mut before = None;
-    for change in &device.changes {
-        let documents = change
-            .documents
-            .iter()
-            .filter(|document| document.state == state);
-        for leaf in documents.flat_map(|document| document.values.iter().flatten()) {
-            let Some(rest) = inside(&leaf.pointer, field) else {
-                continue;
-            };
-            if let Some(value) = leaf.new.as_ref().and_then(|json| number_at(json, rest)) {
-                points.push((change.time, value));
-            }
-            before = leaf.old.as_ref().and_then(|json| number_at(json, rest));
-        }
-    }
-    points.reverse();
-    // A value that did not change in the span had it all along.
-    if points.is_empty() && before.is_none() {
-        let now = held.and_then(|held| held.document.pointer(field)?.as_number()?.parse().ok());
-        before = now;
-    }
-    if let Some(value) = before {
-        points.insert(0, (device.span.from, value));
-    }
-    points
+/// The number at a pointer.
+pub(super) fn number_of(document: &Document, pointer: &str) -> Option<f64> {
+    document.pointer(pointer)?.as_number()?.parse().ok()
 }
 
 fn figure(
@@ -170,6 +138,9 @@ fn figure(
                     }
                     path.series-want d=(steps(span, axis, wanted, until)) {}
                     path.mark d={ "M" (format!("{:.1}", span.x(at))) " 0V200" } {}
+                    @if device.past.is_none() && let Some((_, points)) = series.first() {
+                        path.point d=(last_point(span, axis, points, until)) {}
+                    }
                 }
                 ol.x aria-hidden="true" { @for tick in time_bar::ticks(view, span) { li { (tick) } } }
             }

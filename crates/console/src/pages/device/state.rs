@@ -169,6 +169,16 @@ impl Now {
     }
 }
 
+/// Counts the reported values of a past state that are others now, and those that only one of the two has.
+pub(super) fn differing(view: &View, then: &Shadow, current: Option<&Shadow>) -> usize {
+    let [then, now] = [Some(then), current].map(|shadow| Now::of(view, shadow).0);
+    let changed = then
+        .iter()
+        .filter(|(at, value)| now.get(*at) != Some(value));
+    let added = now.keys().filter(|at| !then.contains_key(*at));
+    changed.count() + added.count()
+}
+
 fn name(view: &View, row: &Row, is_flat: bool) -> Markup {
     let shown = match is_flat {
         true => row.pointer.trim_start_matches('/'),
@@ -177,7 +187,7 @@ fn name(view: &View, row: &Row, is_flat: bool) -> Markup {
     let shown = cut(shown);
     html! {
         @match &row.content {
-            Content::Branch { leaves, is_shut: true } => {
+            Content::Branch { leaves, is_shut: true, .. } => {
                 a.twig.shut.mono href=(view.with(&[("show", &row.pointer)])) title=(cut(&row.pointer)) { bdi { (shown) } }
                 " " span.mute { (number(*leaves as i64)) " values" }
             }
@@ -203,6 +213,17 @@ fn depth(row: &Row, is_flat: bool) -> String {
     format!("d{}", if is_flat { 0 } else { row.depth })
 }
 
+/// The row of an object or array; its values are below.
+fn branch(view: &View, row: &Row, is_flat: bool) -> Markup {
+    html! {
+        tr class=(depth(row, is_flat)) {
+            td title=(cut(&row.pointer)) { (name(view, row, is_flat)) }
+            td.mute { @if let Content::Branch { elements: Some(count), .. } = &row.content { (number(*count as i64)) " elements" } }
+            td.p1 {} td {} td.p1 {}
+        }
+    }
+}
+
 fn row_now(view: &View, row: &Row, is_flat: bool) -> Markup {
     let Content::Leaf {
         reported,
@@ -210,11 +231,7 @@ fn row_now(view: &View, row: &Row, is_flat: bool) -> Markup {
         is_open,
     } = &row.content
     else {
-        return html! {
-            tr class=(depth(row, is_flat)) {
-                td title=(cut(&row.pointer)) { (name(view, row, is_flat)) } td {} td.p1 {} td {} td.p1 {}
-            }
-        };
+        return branch(view, row, is_flat);
     };
     let since = desired.as_ref().and_then(|cell| cell.written);
     let since = since.map_or("open".to_owned(), |since| {
@@ -279,11 +296,7 @@ fn past_row(view: &View, row: &Row, at: Timestamp, now: &Now, is_flat: bool) -> 
         is_open,
     } = &row.content
     else {
-        return html! {
-            tr class=(depth(row, is_flat)) {
-                td title=(cut(&row.pointer)) { (name(view, row, is_flat)) } td {} td.p1 {} td {} td.p1 {}
-            }
-        };
+        return branch(view, row, is_flat);
     };
     let is_same = now.is_same(row, reported.as_ref());
     let then = reported.as_ref().and_then(Cell::time);

@@ -1,11 +1,12 @@
 //! The time bar: changes over time, and the time that the page shows.
 
-use antumbra_service::history::RecordedChange;
-use antumbra_shadow::{State, Timestamp};
+use antumbra_shadow::Timestamp;
 use maud::{Markup, html};
 
+use super::recorded::Recorded;
 use super::{DEFAULT_RANGE, Device, RANGES};
 use crate::chart::{Span, bars};
+use crate::components::{live_state, number};
 use crate::time;
 use crate::view::View;
 
@@ -14,28 +15,20 @@ const TICKS: usize = 6;
 /// Steps of the slider.
 const SLIDER: usize = 1000;
 
-pub(super) fn panel(view: &View, device: &Device) -> Markup {
-    let at = device.past.as_ref().map(|(at, _)| *at);
-    let (previous, next) = neighbours(device, at);
+pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup {
+    let at = device.at();
+    let [previous, next] = recorded.neighbours(at);
     let range = view.get("range").unwrap_or(DEFAULT_RANGE);
     let span = device.span;
     let shown = at.map_or("now".to_owned(), |at| view.exact_text(at));
-    let is_desired = |change: &&RecordedChange| {
-        change
-            .documents
-            .iter()
-            .all(|document| document.state == State::Desired)
-    };
-    let times = device.changes.iter().map(|change| change.time);
-    let wanted = device
-        .changes
-        .iter()
-        .filter(is_desired)
-        .map(|change| change.time);
+    let times = recorded.all.iter().map(|(time, _)| *time);
+    let wanted = recorded.all.iter();
+    let wanted = wanted.filter(|(_, brief)| brief.is_desired);
+    let wanted = wanted.map(|(time, _)| *time);
     let text = format!(
         "{} changes from {} to {}",
-        device.changes.len(),
-        view.exact_text(span.from),
+        number(recorded.all.len() as i64),
+        view.exact_text(recorded.stopped.unwrap_or(span.from)),
         view.exact_text(span.to)
     );
     let thumb = (span.x(at.unwrap_or(span.to)) * SLIDER as f64 / 1000.0).round() as usize;
@@ -53,7 +46,13 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
                     input.field.mono name="at" value=(shown) size="11" title="A time (14:05), an age (-10m) or a date and time"; }
                 button.btn { "Show" }
                 @if at.is_some() { a.btn.primary href=(view.with(&[("at", "")])) aria-keyshortcuts="n" { "Back to now" } }
-                @else { span.soft { (crate::components::live_state("Now, live")) } }
+                @else {
+                    span.soft { (live_state("Now, live")) }
+                    button.btn.quiet type="button" data-pause aria-keyshortcuts="p" aria-pressed="false" hidden { "Pause" }
+                }
+                @if let Some(stopped) = recorded.stopped {
+                    span.warn { "read back to " (view.at(stopped)) }
+                }
                 span.legend.push.p2 {
                     span { (swatch("bars")) "changes" }
                     span { (swatch("bars-want")) "of desired" }
@@ -80,23 +79,6 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
 
 fn milliseconds(time: Timestamp) -> i128 {
     time.nanoseconds().div_euclid(1_000_000)
-}
-
-/// The changes before and after the time that is shown.
-fn neighbours(device: &Device, at: Option<Timestamp>) -> (Option<Timestamp>, Option<Timestamp>) {
-    let mut times = device.changes.iter().map(|change| change.time);
-    match at {
-        Some(at) => {
-            let previous = times.clone().find(|time| *time < at);
-            let next = times.rfind(|time| *time > at);
-            (previous, next)
-        }
-        // The newest change made the state that is shown.
-        None => {
-            let newest = times.next();
-            (times.find(|time| Some(*time) != newest).or(newest), None)
-        }
-    }
 }
 
 fn step(view: &View, to: Option<Timestamp>, rel: &str, key: &str, text: &str) -> Markup {

@@ -1,51 +1,39 @@
 //! The changes of the shadow, newest first. Runs of similar changes fold.
 
 use antumbra_service::history::{Operation, RecordedChange};
+use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{State, Timestamp};
 use maud::{Markup, html};
 
 use super::Device;
+use super::recorded::Recorded;
 use crate::components::{Tone, badge, cut, diff, empty, number};
+use crate::matches::{self, Match};
+use crate::time;
 use crate::view::View;
 
-/// Changes in the list, before similar ones fold.
-const SHOWN: usize = 100;
 /// Values of a change that are shown.
 const VALUES: usize = 8;
 /// Newest changes, which never fold.
 const UNFOLDED: usize = 5;
-/// Changes above the one that is shown.
-const LATER: usize = 3;
 /// Similar changes in a row that fold.
 const RUN: usize = 4;
 
-pub(super) fn panel(view: &View, device: &Device) -> Markup {
+pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup {
     let path = view.get("path").filter(|path| path.starts_with('/'));
-    let at = device.past.as_ref().map(|(at, _)| *at);
-    // A past moment is near the top, below a few later changes.
-    let later = device
-        .changes
-        .iter()
-        .filter(|change| at.is_some_and(|at| change.time > at));
-    let changes = &device.changes[later.count().saturating_sub(LATER)..];
-    let selected: Vec<RecordedChange> = match path {
-        None => changes.iter().take(SHOWN).cloned().collect(),
-        Some(path) => {
-            let kept = changes
-                .iter()
-                .cloned()
-                .filter_map(|mut change| change.keep_path(path).then_some(change));
-            kept.take(SHOWN).collect()
-        }
+    let at = device.at();
+    let shown = &recorded.shown;
+    let list = List {
+        view,
+        shadow: &device.shadow,
+        recorded,
+        at,
+        current: at.and_then(|at| {
+            let mut times = shown.iter().map(|change| change.time);
+            times.find(|time| *time <= at)
+        }),
     };
-    let current = at.and_then(|at| {
-        selected
-            .iter()
-            .map(|change| change.time)
-            .find(|time| *time <= at)
-    });
-    let oldest = selected.last().map(|change| change.time);
-    let more = oldest.filter(|_| selected.len() == SHOWN || device.has_older);
+    let oldest = shown.last().filter(|_| recorded.has_older);
     html! {
         section.panel {
             header {
@@ -60,23 +48,36 @@ pub(super) fn panel(view: &View, device: &Device) -> Markup {
                     button.btn.small { "Filter" }
                 }
             }
-            @if selected.is_empty() {
+            @if shown.is_empty() {
                 (empty("No changes in this range", &html! { p { "Choose a longer range above, or another path." } }))
             }
             ol.timeline #timeline {
-                @for group in grouped(&selected) {
+                @for group in grouped(shown) {
                     @match group {
-                        [change] => (entry(view, change, current == Some(change.time))),
-                        changes => (folded(view, changes, current)),
+                        [change] => (list.entry(change)),
+                        changes => (list.folded(changes)),
                     }
                 }
             }
             footer {
-                span { @if device.has_older { "The newest " (number(device.changes.len() as i64)) " changes of this range were read." }
-                    @else { (number(device.changes.len() as i64)) " changes in this range" } }
-                @if let Some(oldest) = more {
-                    a.btn.small.push href=(view.with(&[("at", &oldest.to_string())])) { "Older changes" }
+                span { (extent(view, recorded)) }
+                @if let Some(oldest) = oldest {
+                    a.btn.small.push href=(view.with(&[("at", &oldest.time.to_string())])) { "Older changes" }
                 }
+            }
+        }
+    }
+}
+
+/// Says how far the changes were read.
+fn extent(view: &View, recorded: &Recorded) -> Markup {
+    let count = number(recorded.all.len() as i64);
+    html! {
+        @match recorded.stopped {
+            None => { (count) " changes in this range" }
+            Some(stopped) => {
+                "The newest " (count) " changes of this range were read, back to " (view.at(stopped))
+                ". Choose a shorter range or an earlier time for those before."
             }
         }
     }
@@ -111,28 +112,77 @@ fn grouped(changes: &[RecordedChange]) -> Vec<&[RecordedChange]> {
     groups
 }
 
-fn folded(view: &View, changes: &[RecordedChange], current: Option<Timestamp>) -> Markup {
-    let (_, fields) = signature(&changes[0]);
-    let names: Vec<String> = fields
-        .iter()
-        .take(4)
-        .map(|(_, name)| format!("/{name}"))
-        .collect();
-    let (newest, oldest) = (changes[0].time, changes[changes.len() - 1].time);
-    let is_open = current.is_some_and(|time| (oldest..=newest).contains(&time));
-    html! {
-        li { details open[is_open] {
-            summary.line {
-                span { (view.at(oldest)) " to " (view.at(newest)) } " "
-                span.mute { (number(changes.len() as i64)) " changes of " bdi { (cut(&names.join(", "))) } }
+/// The list of changes on a page.
+struct List<'a> {
+    view: &'a View,
+    shadow: &'a ShadowId,
+    recorded: &'a Recorded,
+    /// The time that the page shows, if it is not now, and the time of the change before it.
+    at: Option<Timestamp>,
+    current: Option<Timestamp>,
+}
+
+impl List<'_> {
+    fn folded(&self, changes: &[RecordedChange]) -> Markup {
+        let view = self.view;
+        let (_, fields) = signature(&changes[0]);
+        let names: Vec<String> = fields
+            .iter()
+            .take(4)
+            .map(|(_, name)| format!("/{name}"))
+            .collect();
+        let (newest, oldest) = (changes[0].time, changes[changes.len() - 1].time);
+        let is_open = self
+            .current
+            .is_some_and(|time| (oldest..=newest).contains(&time));
+        html! {
+            li { details open[is_open] {
+                summary.line {
+                    span { (view.at(oldest)) " to " (view.at(newest)) } " "
+                    span.mute { (number(changes.len() as i64)) " changes of " bdi { (cut(&names.join(", "))) } }
+                }
+                ol { @for change in changes { (self.entry(change)) } }
+            } }
+        }
+    }
+
+    fn entry(&self, change: &RecordedChange) -> Markup {
+        let matches = self.recorded.matches.get(&change.time);
+        let matches = matches.map_or(&[][..], Vec::as_slice);
+        let is_current = self.current == Some(change.time);
+        let when = match self.at {
+            _ if is_current => html! { "shown" },
+            Some(at) => {
+                let apart = change.time.nanoseconds() - at.nanoseconds();
+                let word = if apart > 0 { "later" } else { "earlier" };
+                let text = format!("{} {word}", time::duration(apart.abs()));
+                self.view.time(change.time, &text)
             }
-            ol { @for change in changes { (entry(view, change, current == Some(change.time))) } }
-        } }
+            None => self.view.ago(change.time),
+        };
+        rendered(self.view, self.shadow, change, matches, is_current, &when)
     }
 }
 
-/// One change. Live updates add it at the top.
-pub(crate) fn entry(view: &View, change: &RecordedChange, is_current: bool) -> Markup {
+/// A change that was just written. Live updates add it at the top.
+pub(crate) fn entry(
+    view: &View,
+    shadow: &ShadowId,
+    change: &RecordedChange,
+    matches: &[Match],
+) -> Markup {
+    let when = view.ago(change.time);
+    rendered(view, shadow, change, matches, false, &when)
+}
+
+fn rendered(
+    view: &View,
+    shadow: &ShadowId,
+    change: &RecordedChange,
+    matches: &[Match],
+    is_current: bool,
+    when: &Markup,
+) -> Markup {
     let states: Vec<State> = change
         .documents
         .iter()
@@ -154,9 +204,10 @@ pub(crate) fn entry(view: &View, change: &RecordedChange, is_current: bool) -> M
                     Operation::Modify => {}
                 }
                 @if let Some(token) = &change.client_token { " " span.mute { "by " bdi { (cut(token)) } } }
-                " " span.when { @if is_current { "shown" } @else { (view.ago(change.time)) } }
+                " " span.when { (when) }
             }
             (values(change, VALUES))
+            @if !matches.is_empty() { p.sends { "matches " (matches::links(view, shadow, change.time, matches)) } }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Reading the feed from a cursor.
 
+mod latest;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
