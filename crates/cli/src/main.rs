@@ -245,6 +245,10 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
                 }
             }
         }
+        Command::Shadow(ShadowCommand::Purge(purge)) => {
+            connection.check(Service::DynamoDb).await?;
+            purge.run(&connection, json).await.map_err(explain)?
+        }
         Command::Shadow(ShadowCommand::Past(command)) => {
             connection.check(Service::DynamoDb).await?;
             commands::shadow::past::run(command, &connection, json).await?

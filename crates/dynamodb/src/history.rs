@@ -5,6 +5,7 @@ mod changes;
 mod documents;
 mod feed;
 mod item;
+mod purge;
 mod scan;
 mod state;
 mod write;

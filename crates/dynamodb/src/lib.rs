@@ -58,7 +58,7 @@ pub use progress::DynamoDbProgress;
 pub use scan::TableScan;
 pub use sensors::{DynamoDbSensors, SensorConfig};
 pub use settings::{DynamoDbSettings, SettingsError, TableSettings};
-pub use shadows::{DynamoDbShadows, ShadowTableConfig};
+pub use shadows::{DynamoDbShadows, PurgeState, PurgeStep, ShadowTableConfig};
 pub use suspensions::DynamoDbSuspensions;
 pub use tables::{
     BY_LOCATION, Existing, FLEET, HISTORY, Index, LISTED, LIVE, MAIN, MESSAGES, SECRETS, Scalar,

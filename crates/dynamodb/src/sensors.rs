@@ -16,6 +16,7 @@ mod unregister;
 use antumbra_service::sensors::{DEFAULT_SHARDS, Retention};
 use aws_sdk_dynamodb::Client;
 
+use crate::history::DynamoDbHistory;
 use crate::table::Table;
 use crate::tables::MAIN;
 
@@ -51,13 +52,19 @@ impl SensorConfig {
 pub struct DynamoDbSensors {
     table: Table,
     config: SensorConfig,
+    /// The history, to purge the past of shadows, whose purges are in the same index.
+    history: Option<DynamoDbHistory>,
 }
 
 #[allow(missing_docs)]
 impl DynamoDbSensors {
     pub fn new(client: Client, config: SensorConfig) -> DynamoDbSensors {
         let table = Table::new(client, &config.table, MAIN);
-        DynamoDbSensors { table, config }
+        DynamoDbSensors {
+            table,
+            config,
+            history: None,
+        }
     }
 
     /// Uses an existing table with the credentials, region and limits of an SDK configuration.

@@ -9,6 +9,7 @@ mod fleet;
 mod item;
 mod keys;
 mod list;
+pub(crate) mod purge;
 mod read;
 mod snapshot;
 mod write;
@@ -28,6 +29,7 @@ use aws_sdk_dynamodb::Client;
 use futures_util::future;
 
 use self::change::Change;
+pub use self::purge::{PurgeState, PurgeStep};
 use crate::table::Table;
 use crate::tables::MAIN;
 

@@ -107,6 +107,13 @@ pub fn layout(environment: &mut Environment) -> Layout {
     }
 }
 
+/// Reads the history table and the days for which it keeps changes; `None` without its name, or with 0 days.
+pub fn history(environment: &mut Environment) -> Option<(String, u32)> {
+    let days = environment.or("HISTORY_DAYS", DEFAULT_DAYS);
+    let table = environment.optional("HISTORY_TABLE");
+    Some((table.filter(|_| days > 0)?, days))
+}
+
 /// Reads for how many days the change feed can be read: at most as long as the history, and 0 if it is switched off.
 pub fn feed_days(environment: &mut Environment) -> u32 {
     let days = environment.or("FEED_DAYS", DEFAULT_FEED_DAYS);

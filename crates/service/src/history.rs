@@ -19,6 +19,20 @@ pub fn days(days: u32) -> Duration {
     Duration::from_secs(u64::from(days) * 24 * 60 * 60)
 }
 
+/// Difference of the clocks of two functions, at most.
+const CLOCKS: Duration = Duration::from_secs(10);
+
+/// Time up to which the past of a deleted shadow is purged: just before its delete, whose entry has no values and stays for
+/// those who follow the changes. Without a known delete, a little before now: no write can be that new, and a shadow that is
+/// created again by a clock that is behind keeps its first change.
+pub fn purged_until(deleted: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let (end, before) = match deleted {
+        Some(deleted) => (deleted, Duration::from_nanos(1)),
+        None => (now, CLOCKS),
+    };
+    Timestamp::from_nanoseconds(end.nanoseconds() - before.as_nanos() as i128)
+}
+
 /// State of a shadow at a time.
 #[derive(Debug, Clone)]
 pub enum StateAt {

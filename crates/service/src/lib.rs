@@ -16,6 +16,7 @@ pub mod inbox;
 pub mod liveness;
 pub mod notifications;
 pub mod paging;
+pub mod purges;
 pub mod quarantine;
 pub mod redrive;
 pub mod sensors;

@@ -331,6 +331,12 @@ impl<P: ShadowStore> Shadows<P> {
     /// # }).unwrap();
     /// ```
     pub async fn delete(&self, delete: Delete) -> Result<(), ShadowError> {
+        self.delete_timed(delete).await.map(drop)
+    }
+
+    /// Deletes like [`Shadows::delete`]. Returns the time of the delete; if nothing was stored, that of the last delete, or
+    /// `None` if it is not known any more.
+    pub async fn delete_timed(&self, delete: Delete) -> Result<Option<Timestamp>, ShadowError> {
         let layout = self.store.layout();
         adapter::check_delete(&delete, layout).map_err(ShadowError::store)?;
         let read = Read {
@@ -358,11 +364,12 @@ impl<P: ShadowStore> Shadows<P> {
                 ..delete.clone()
             };
             if conditional.reported.is_none() && conditional.desired.is_none() {
-                return Ok(());
+                return Ok(stored.deleted.written);
             }
             let any = conditional != delete;
             let now = self.clock.now();
-            let deleted = self.store.delete(&conditional, stored.next_time(now)).await;
+            let time = stored.next_time(now);
+            let deleted = self.store.delete(&conditional, time).await;
             let delay = backoff::delay(attempts, fastrand::f64());
             match deleted {
                 Err(StoreError::Conflict { .. } | StoreError::NotFound)
@@ -370,12 +377,11 @@ impl<P: ShadowStore> Shadows<P> {
                 {
                     self.clock.sleep(delay).await;
                 }
-                deleted => {
-                    return deleted.map_err(|error| ShadowError::Store { error, attempts });
-                }
+                Ok(()) => return Ok(Some(time)),
+                Err(error) => return Err(ShadowError::Store { error, attempts }),
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Deletes both documents of a shadow, and returns its version. With an expected version, the shadow as a whole

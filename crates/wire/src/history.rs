@@ -25,7 +25,8 @@ pub use compress::CompressError;
 pub use entry::{Entry, EntryDocument, ItemDocuments, SNAPSHOT_EVERY};
 pub use feed_key::{FeedKey, feed_partition};
 pub use key::{
-    HistoryKey, InvalidHistoryKey, document_prefix, history_partition, part_sort, time_key,
+    HistoryKey, InvalidHistoryKey, LATEST_PURGE, document_prefix, history_partition, part_sort,
+    past_ranges, purge_marker_sort, time_key,
 };
 pub use matching::matches;
 pub use segment::{SEGMENT_BYTES, SegmentEntry, SegmentError, decode_segment, encode_segments};

@@ -3,6 +3,7 @@
 //! | table | partition key | sort key | item |
 //! |---|---|---|---|
 //! | main | `DS#{id}` | `DSR#{name}`, `DSD#{name}`, `DSC#{name}` | reported document, desired document, both in one item |
+//! | main | `DS#{id}` | `PURGE#{name}` | past of a shadow to delete |
 //! | main | `SENSOR#{sensor}` | `SENSORINFO` | registration of a sensor |
 //! | main | `SENSOR#{sensor}` | `STATE` | latest state of a sensor |
 //! | main | `SENSOR#{sensor}` | `READ#{time}#{sequence}` | reading |
@@ -156,6 +157,7 @@ item_kinds! {
     ClientInfo: "CLIENT#", "CLIENTINFO", Registry;
     ClientSecrets: "CLIENT#", "CLIENTSECRETS", private;
     Purge: "SENSOR#", "PURGE#", Registry;
+    ShadowPurge: "DS#", "PURGE#", private;
     IngestProgress: "LIVENESS", "QUEUE#", other;
     Suspension: "SUSPENSIONS", "REGISTRATION#", private;
     SpilledKey: "SPILLED#", "KEY#", private;
@@ -191,7 +193,7 @@ impl ItemKind {
     pub fn key_expression(self) -> String {
         let KeyPattern { partition, sort } = self.pattern();
         let (any, id) = match self {
-            ItemKind::Shadow(_) => (".+", ".+"),
+            ItemKind::Shadow(_) | ItemKind::ShadowPurge => (".+", ".+"),
             // Time, and a number or a message id.
             ItemKind::Reading => ("[^#]+", "[^#]+#[@0-9][^#]*"),
             _ => ("[^#]+", "[^#]+"),

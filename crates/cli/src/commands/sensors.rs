@@ -9,10 +9,11 @@ use antumbra_lambda_kit::functions::EventSource;
 use antumbra_local::progress::Progress;
 use antumbra_service::access::IdRanges;
 use antumbra_service::clock::{Clock, SystemClock};
+use antumbra_service::purges::{PurgeQueue, purge_due};
 use antumbra_service::sensors::{
     Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
-    PurgeQueue, Reading, ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore,
-    SensorType, Sensors, SilenceTimeout, StateStore, TimeRange, Unit, Value, Version, purge_due,
+    Reading, ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore, SensorType,
+    Sensors, SilenceTimeout, StateStore, TimeRange, Unit, Value, Version,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,6 +1,7 @@
 //! `antumbra shadow …`: reads and changes device shadows.
 
 pub(crate) mod past;
+mod purge;
 mod render;
 
 use antumbra_service::shadows::{
@@ -22,6 +23,13 @@ pub(crate) enum ShadowCommand {
     Stored(StoredCommand),
     #[command(flatten)]
     Past(PastCommand),
+    /// Delete a shadow and its past.
+    ///
+    /// The shadow is deleted as by `shadow delete`. Recorded changes up to then are deleted too, for good; backups keep
+    /// theirs for up to 35 days. The liveness sweep continues if the command is interrupted.
+    ///
+    /// Example: antumbra shadow purge lamp-7
+    Purge(purge::Purge),
     /// Show changes of shadows as they happen, until Ctrl-C.
     ///
     /// They are read from the change feed, without a registration or a broker, about a second after they were made.

@@ -1,7 +1,7 @@
 use antumbra_service::sensors::escape::{SEPARATOR, escape};
 use antumbra_service::sensors::reading_time::fixed_width;
 use antumbra_service::sensors::{
-    Location, LocationPrefix, Part, Purge, ReadingTime, SensorId, StoreError,
+    Generation, Location, LocationPrefix, Part, ReadingTime, SensorId, StoreError,
 };
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::index_keys::{CITY, LOCATION};
@@ -35,9 +35,8 @@ pub(super) fn readings_from(time: Timestamp) -> Result<String, StoreError> {
     Ok(ItemKind::Reading.sort(&time))
 }
 
-pub(super) fn purge(purge: &Purge) -> Key {
-    let (sensor, generation) = (purge.sensor.as_str(), purge.generation.as_str());
-    Key::new(ItemKind::Purge, sensor, generation)
+pub(super) fn purge(sensor: &SensorId, generation: &Generation) -> Key {
+    Key::new(ItemKind::Purge, sensor.as_str(), generation.as_str())
 }
 
 /// The sensor and the id in a key, if it is of this kind.

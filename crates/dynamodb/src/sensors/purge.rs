@@ -4,7 +4,8 @@
 //! it waits until no more readings can arrive, and examines the partition once more.
 
 use antumbra_service::sensors::reading_time::milliseconds;
-use antumbra_service::sensors::{Generation, Purge, PurgeQueue, StoreError};
+use antumbra_service::purges::{Purge, PurgeQueue};
+use antumbra_service::sensors::{Generation, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
 use futures_util::future::try_join_all;
@@ -12,13 +13,13 @@ use futures_util::future::try_join_all;
 use super::DynamoDbSensors;
 use super::unregister::KEPT_UNTIL;
 use super::{item, keys};
+use crate::history::DynamoDbHistory;
+use crate::shadows::purge::{PURGE_SHARDS, PurgeState, purged_shadow, step};
 use crate::table::{Key, Query, Write};
 use crate::value::{number, read_number, text};
 
 /// Attribute with the sort key to continue after.
 const POSITION: &str = "position";
-/// Shards of the index of purges.
-pub(super) const PURGE_SHARDS: u32 = 16;
 /// Readings examined by one call.
 const READINGS_AT_ONCE: usize = 1000;
 
@@ -33,21 +34,50 @@ impl PurgeQueue for DynamoDbSensors {
         let keys = found.iter().flatten();
         let keys = keys.filter_map(|item| self.table.key(item));
         let purge = |key: Key| {
+            if let Some(shadow) = purged_shadow(&key) {
+                return self.history.is_some().then_some(Purge::Past(shadow));
+            }
             let (sensor, generation) = keys::ids(&key, ItemKind::Purge)?;
             let generation = Generation::new(generation).ok()?;
-            Some(Purge { sensor, generation })
+            Some(Purge::Readings { sensor, generation })
         };
         Ok(keys.filter_map(purge).take(limit).collect())
     }
 
     async fn purge(&self, purge: &Purge, now: Timestamp) -> Result<bool, StoreError> {
-        let key = keys::purge(purge);
+        match (purge, &self.history) {
+            (Purge::Readings { sensor, generation }, _) => {
+                self.purge_readings(sensor, generation, now).await
+            }
+            (Purge::Past(shadow), Some(history)) => {
+                let step = step(&self.table, history, shadow, now).await?;
+                Ok(step.state == PurgeState::Done)
+            }
+            (Purge::Past(_), None) => Ok(false),
+        }
+    }
+}
+
+impl DynamoDbSensors {
+    /// Purges the past of shadows in this table too.
+    #[must_use]
+    pub fn with_history(self, history: Option<DynamoDbHistory>) -> DynamoDbSensors {
+        DynamoDbSensors { history, ..self }
+    }
+
+    async fn purge_readings(
+        &self,
+        sensor: &SensorId,
+        generation: &Generation,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let key = keys::purge(sensor, generation);
         let Some(stored) = self.table.get(&key).await? else {
             return Ok(true);
         };
-        self.delete_orphaned_links(&purge.sensor, now).await?;
+        self.delete_orphaned_links(sensor, now).await?;
         let position = stored.get(POSITION).and_then(|at| at.as_s().ok());
-        let (readings, next) = self.remaining_readings(purge, position).await?;
+        let (readings, next) = self.remaining_readings(sensor, generation, position).await?;
         let deletes = readings.into_iter().map(Write::delete).collect();
         let deleted = self.table.write_many(deletes).await;
         deleted.into_iter().collect::<Result<(), _>>()?;
@@ -69,16 +99,15 @@ impl PurgeQueue for DynamoDbSensors {
         self.table.write(update).await?;
         Ok(false)
     }
-}
 
-impl DynamoDbSensors {
     /// The next readings of the purge's generation, and the position to continue at.
     async fn remaining_readings(
         &self,
-        purge: &Purge,
+        sensor: &SensorId,
+        generation: &Generation,
         position: Option<&String>,
     ) -> Result<(Vec<Key>, Option<String>), StoreError> {
-        let partition = ItemKind::Reading.partition(purge.sensor.as_str());
+        let partition = ItemKind::Reading.partition(sensor.as_str());
         let start = position.map(|sort| {
             let (partition, sort) = (partition.clone(), sort.clone());
             self.table.attributes(&Key { partition, sort })
@@ -87,10 +116,10 @@ impl DynamoDbSensors {
         let query = Query {
             limit: Some(READINGS_AT_ONCE),
             start,
-            ..item::range(&purge.sensor, first, keys::AFTER_READINGS)
+            ..item::range(sensor, first, keys::AFTER_READINGS)
                 .projection("#PK, #SK")
                 .filter("#generation = :generation")
-                .value(":generation", text(purge.generation.as_str()))
+                .value(":generation", text(generation.as_str()))
         };
         let found = self.table.query(query).await?;
         let keys = found.items.iter().filter_map(|item| self.table.key(item));

@@ -5,14 +5,14 @@
 //! interrupted. A failed condition changes nothing.
 
 use antumbra_service::sensors::reading_time::milliseconds;
-use antumbra_service::sensors::{Purge, RegisteredSensor, SensorId, StoreError};
+use antumbra_service::sensors::{RegisteredSensor, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
-use super::purge::PURGE_SHARDS;
 use crate::clients::links::{REMOVALS_AT_ONCE, removal};
+use crate::shadows::purge::PURGE_SHARDS;
 use crate::table::{Key, Outcome, Query, Write};
 use crate::tables::LIVE;
 use crate::value::{number, text};
@@ -58,16 +58,13 @@ impl DynamoDbSensors {
 
     pub(crate) fn put_purge(&self, sensor: &RegisteredSensor, now: Timestamp) -> Write {
         let now = milliseconds(now);
-        let purge = Purge {
-            sensor: sensor.sensor.id.clone(),
-            generation: sensor.generation.clone(),
-        };
+        let id = &sensor.sensor.id;
         let kept_until = now.saturating_add(PURGE_KEPT_MILLISECONDS);
-        let mut item = self.table.attributes(&keys::purge(&purge));
+        let mut item = self.table.attributes(&keys::purge(id, &sensor.generation));
         item.insert(KEPT_UNTIL.to_owned(), number(kept_until));
         item.insert(
             LIVE.partition_key.to_owned(),
-            text(index_keys::purge_shard(purge.sensor.shard(PURGE_SHARDS))),
+            text(index_keys::purge_shard(id.shard(PURGE_SHARDS))),
         );
         item.insert(LIVE.sort_key.0.to_owned(), number(now));
         Write::put(item)

@@ -4,6 +4,8 @@
 //! The changes of one item are written in order. After the first that fails, nothing later of that item is written, and
 //! the event source repeats the batch from there; writing an entry again changes nothing.
 //!
+//! Changes of a shadow that was purged since are dropped, however late they come.
+//!
 //! Then the changes up to there are appended to the change feed. A change is in the feed only if its entry is written.
 
 mod config;
@@ -12,7 +14,7 @@ mod plan;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbHistory, FeedConfig, FeedSettings};
+use antumbra_dynamodb::{DynamoDbHistory, FeedConfig, FeedSettings, WrittenEntries};
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
 use antumbra_lambda_kit::{Handler, HandlerError, Invocation, Response};
@@ -61,6 +63,8 @@ pub struct BatchSummary {
     pub failed: usize,
     /// Records that can never be recorded.
     pub unrecorded: usize,
+    /// Changes that were purged before they were recorded.
+    pub purged: usize,
     /// Entries that were written but are not in the change feed, and are repeated.
     pub not_appended: usize,
     /// The sequence number to continue from, unless all records are done.
@@ -96,16 +100,13 @@ impl HistoryWriter {
         deadline: Timestamp,
     ) -> Result<BatchSummary, EventError> {
         let start = self.clock.now();
-        let plan = Plan::new(event, &self.model)?;
+        let mut plan = Plan::new(event, &self.model)?;
         let until = RESPONSE.deadline(deadline, start);
         let entries_until = match self.feed {
             Some(_) => FEED.deadline(until, start),
             None => until,
         };
-        let written = self
-            .history
-            .write(&plan.entries, entries_until, &*self.clock);
-        let written = written.await;
+        let (written, purged) = self.write(&mut plan, entries_until).await;
         if let Some(error) = &written.failure {
             tracing::warn!(%error, "entries were not written");
         }
@@ -124,6 +125,7 @@ impl HistoryWriter {
             written: count,
             failed: plan.entries.len() - count,
             unrecorded: plan.unrecorded,
+            purged,
             not_appended: appended.map_or(done, |()| 0),
             resume_at: resume.map(|entry| plan.sequence_numbers[plan.records[entry]].clone()),
             oldest_milliseconds: plan.oldest_seconds.map(|seconds| {
@@ -131,6 +133,26 @@ impl HistoryWriter {
                 (now - seconds * 1e3).max(0.0) as u64
             }),
         })
+    }
+
+    /// Drops what was purged, and writes the other entries. Returns the number of those that were dropped.
+    async fn write(&self, plan: &mut Plan, until: Timestamp) -> (WrittenEntries, usize) {
+        let failed = |plan: &Plan, error| WrittenEntries {
+            written: vec![false; plan.entries.len()],
+            failure: Some(error),
+        };
+        if plan.entries.is_empty() {
+            return (WrittenEntries::default(), 0);
+        }
+        let left = time_left(self.clock.now(), until);
+        let purged = tokio::time::timeout(left, self.history.purged(&plan.entries)).await;
+        let late = || StoreError::Unavailable("timed out".to_owned());
+        let dropped = match purged.unwrap_or_else(|_| Err(late())) {
+            Ok(purged) => plan.drop_purged(&purged),
+            Err(error) => return (failed(plan, error), 0),
+        };
+        let written = self.history.write(&plan.entries, until, &*self.clock);
+        (written.await, dropped)
     }
 
     /// Appends changes to the feed.
@@ -168,6 +190,7 @@ pub fn metrics(summary: &BatchSummary) -> Vec<Metric> {
         Metric::count("written", summary.written),
         Metric::count("failed", summary.failed),
         Metric::count("unrecorded", summary.unrecorded),
+        Metric::count("purged", summary.purged),
         Metric::count("notAppended", summary.not_appended),
         Metric::new("oldestRecordAge", oldest, Unit::Milliseconds),
     ]

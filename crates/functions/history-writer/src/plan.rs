@@ -45,6 +45,18 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Drops the entries for which it is true, and returns their number.
+    pub(crate) fn drop_purged(&mut self, purged: &[bool]) -> usize {
+        fn keep<T>(items: &mut Vec<T>, purged: &[bool]) {
+            let mut purged = purged.iter();
+            items.retain(|_| !purged.next().copied().unwrap_or_default());
+        }
+        keep(&mut self.entries, purged);
+        keep(&mut self.records, purged);
+        keep(&mut self.changes, purged);
+        purged.iter().filter(|purged| **purged).count()
+    }
+
     fn record(
         &mut self,
         record: Record<'_>,

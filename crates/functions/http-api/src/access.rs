@@ -53,6 +53,7 @@ impl Access {
                        resource,
                        verb,
                        ids,
+                       ..
                    }: &Requirement| {
             match grants.covering(*resource, *verb, None) {
                 Some(_) => Coverage::All,
@@ -70,6 +71,18 @@ pub struct Requirement {
     pub resource: Resource,
     pub verb: Verb,
     pub ids: Ids,
+    /// A query parameter that makes the request need another verb, unless it is `false`.
+    pub raised_by: Option<(&'static str, Verb)>,
+}
+
+impl Requirement {
+    /// The query parameter of a request that makes it need another verb, and that verb.
+    fn raised(&self, query: &str) -> Option<(&'static str, Verb)> {
+        self.raised_by.filter(|(parameter, _)| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.any(|(name, value)| name == *parameter && value != "false")
+        })
+    }
 }
 
 /// Reads the ids in a body. `None` is an id that the server chooses.
@@ -105,6 +118,8 @@ struct Decision {
     grants: Vec<String>,
     resource: &'static str,
     ids: Vec<String>,
+    /// The query parameter that made the request need another verb.
+    parameter: Option<&'static str>,
 }
 
 /// Middleware: rejects a request that the caller's grants do not cover.
@@ -142,12 +157,11 @@ async fn decide(
     if requirements.is_empty() && grants.is_empty() {
         return Err(Problem::new(Code::Forbidden, "the caller has no grant"));
     }
-    for Requirement {
-        resource,
-        verb,
-        ids,
-    } in requirements.iter().copied()
-    {
+    for requirement in requirements {
+        let Requirement { resource, ids, .. } = *requirement;
+        let raised = requirement.raised(request.uri().query().unwrap_or_default());
+        let verb = raised.map_or(requirement.verb, |(_, verb)| verb);
+        decision.parameter = raised.map(|(parameter, _)| parameter);
         let first = decision.resource.is_empty();
         if first {
             decision.resource = resource.as_str();
@@ -238,11 +252,15 @@ fn audit(rule: &Rule, caller: &Caller, decision: &Decision, response: &Response)
         ids.push_str(location.rsplit('/').next().unwrap_or_default());
     }
     ids.truncate(ids.floor_char_boundary(AUDIT_CHARS));
+    let operation = match decision.parameter {
+        Some(parameter) => format!("{} with {parameter}", rule.operation),
+        None => rule.operation.to_owned(),
+    };
     tracing::info!(
         target: "audit",
         caller = &*caller.name,
         grant = decision.grants.join(" "),
-        operation = rule.operation,
+        operation,
         resource = decision.resource,
         ids,
         status = response.status().as_u16(),

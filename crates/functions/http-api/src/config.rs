@@ -9,7 +9,6 @@ use antumbra_lambda_kit::environment::Environment;
 use antumbra_notify::files;
 use antumbra_publish::sqs;
 use antumbra_publish::webhook::Allow;
-use antumbra_service::history::DEFAULT_DAYS;
 use antumbra_service::sensors::ValueType;
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Model;
@@ -74,7 +73,8 @@ impl FunctionConfig for Config {
             signal_values: environment.or("DATA", ValueType::default()),
             model: config::merge_model(environment),
             layout: config::layout(environment),
-            history: history(environment),
+            history: config::history(environment)
+                .map(|(table, days)| HistoryConfig { table, days }),
             feed: config::feed_days(environment) > 0,
             streams: false,
             registrations: files_of(environment.or("REGISTRATIONS", "registrations".into())),
@@ -96,14 +96,6 @@ fn auth(environment: &mut Environment) -> AuthMode {
             gateway
         }
     }
-}
-
-/// The history table; `None` without its name, or with 0 days.
-fn history(environment: &mut Environment) -> Option<HistoryConfig> {
-    let days = environment.or("HISTORY_DAYS", DEFAULT_DAYS);
-    let table = environment.optional("HISTORY_TABLE");
-    let table = table.filter(|_| days > 0)?;
-    Some(HistoryConfig { table, days })
 }
 
 /// Registrations in a directory. It is read at the first request, and only then: a layer does not change.

@@ -48,16 +48,28 @@ pub struct Route {
     pub errors: &'static [u16],
 }
 
-/// The access that a route needs: `open` for none, `[]` for any grant, or for each resource a verb and the place of its ids.
+/// The access that a route needs: `open` for none, `[]` for any grant, or for each resource a verb and the place of its ids,
+/// with `if "parameter" Verb` if a query parameter makes a request need another verb.
 macro_rules! access {
     (open) => { Access::Open };
     ([]) => { Access::AnyGrant };
-    ([$($resource:ident $verb:ident $ids:tt),+]) => {
+    ([$($resource:ident $verb:ident $ids:tt $(if $parameter:literal $raised:ident)?),+]) => {
         Access::Requires(const { &[$(Requirement {
             resource: Resource::$resource,
             verb: Verb::$verb,
             ids: ids!($ids),
+            raised_by: raised_by!($($parameter $raised)?),
         }),+] })
+    };
+}
+
+/// A query parameter and the verb that requests with it need.
+macro_rules! raised_by {
+    () => {
+        None
+    };
+    ($parameter:literal $verb:ident) => {
+        Some(($parameter, Verb::$verb))
     };
 }
 
@@ -121,8 +133,8 @@ routes! {
     get "/v1/shadows/{id}/name/{name}/diff" history::difference, [Shadows Read "id"], "get_named_difference", [404, 410], "Compares a named shadow at two times.";
     patch "/v1/shadows/{id}" shadows::merge_both, [Shadows Write "id"], "update_shadow", [], "Merges reported and desired documents into the main shadow of a device, in one write.";
     patch "/v1/shadows/{id}/name/{name}" shadows::merge_both, [Shadows Write "id"], "update_named_shadow", [], "Merges reported and desired documents into a named shadow of a device, in one write.";
-    delete "/v1/shadows/{id}" shadows::delete, [Shadows Write "id"], "delete_shadow", [], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds.";
-    delete "/v1/shadows/{id}/name/{name}" shadows::delete, [Shadows Write "id"], "delete_named_shadow", [], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds.";
+    delete "/v1/shadows/{id}" shadows::delete, [Shadows Write "id" if "purge" Admin], "delete_shadow", [404], "Deletes the main shadow of a device. Deleting a shadow that does not exist succeeds. With `purge` its past is deleted too, in the background, which requires the grant `shadows:admin`.";
+    delete "/v1/shadows/{id}/name/{name}" shadows::delete, [Shadows Write "id" if "purge" Admin], "delete_named_shadow", [404], "Deletes a named shadow of a device. Deleting a shadow that does not exist succeeds. With `purge` its past is deleted too, in the background, which requires the grant `shadows:admin`.";
     patch "/v1/shadows/{id}/reported" shadows::merge::<false>, [Shadows Write "id"], "report", [], "Merges a document into the reported document of the main shadow.";
     patch "/v1/shadows/{id}/name/{name}/reported" shadows::merge::<false>, [Shadows Write "id"], "report_named", [], "Merges a document into the reported document of a named shadow.";
     delete "/v1/shadows/{id}/reported" shadows::delete_document::<false>, [Shadows Write "id"], "delete_reported", [], "Deletes the reported document of the main shadow. Not where both documents are one item.";

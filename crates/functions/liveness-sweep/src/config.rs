@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use antumbra_dynamodb::SensorConfig;
-use antumbra_lambda_kit::config::FunctionConfig;
+use antumbra_dynamodb::{HistoryConfig, SensorConfig};
+use antumbra_lambda_kit::config::{FunctionConfig, history};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::liveness::Limits;
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub sensors: SensorConfig,
+    /// The history of shadows, whose purges are carried out; `None` if it is switched off.
+    pub history: Option<HistoryConfig>,
     /// Queue that markers are sent through, to learn how far it was read.
     pub signals_queue_url: Option<String>,
     /// Queues of deliveries in order and in any order.
@@ -26,6 +28,7 @@ impl FunctionConfig for Config {
         sensors.shards = environment.or("SHARDS", sensors.shards);
         Config {
             sensors,
+            history: history(environment).map(|(table, days)| HistoryConfig { table, days }),
             signals_queue_url: environment.optional("SIGNALS_QUEUE_URL"),
             deliveries_fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
             deliveries_queue_url: environment.required("DELIVERIES_QUEUE_URL"),

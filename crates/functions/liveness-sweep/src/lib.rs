@@ -1,5 +1,5 @@
 //! Liveness sweep: once a minute, marks sensors as lost that were silent for too long, and queues deliveries
-//! whose next attempt is due.
+//! whose next attempt is due. In the time that is left it carries out purges of sensors and of the past of shadows.
 //!
 //! A late or missing sweep does no harm: due sensors stay due. Two sweeps at the same time mark each sensor
 //! once.
@@ -10,7 +10,7 @@ mod sweeper;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbProgress, DynamoDbSensors, client,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbProgress, DynamoDbSensors, client,
 };
 use antumbra_publish::SqsChannel;
 use antumbra_service::clock::Clock;
@@ -39,7 +39,9 @@ pub fn build(
             unordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_queue_url)),
         },
     };
-    let sensors = DynamoDbSensors::new(database, config.sensors);
+    let history = config.history;
+    let history = history.map(|history| DynamoDbHistory::new(database.clone(), history));
+    let sensors = DynamoDbSensors::new(database, config.sensors).with_history(history);
     let probe = config.signals_queue_url.map(|url| {
         let queue = SqsChannel::new(&sqs, &url);
         queue_probe(Arc::new(queue), &url, config.marker_wait, config.grace)

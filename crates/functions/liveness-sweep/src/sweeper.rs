@@ -13,7 +13,8 @@ use antumbra_service::liveness::{
     IngestProgress, Limits, QueueProbe, SweepGroup, SweepSummary, ingest_watermark, sweep,
 };
 use antumbra_service::notifications::Channel;
-use antumbra_service::sensors::{LivenessIndex, MARKER, PurgeQueue, purge_due};
+use antumbra_service::purges::{PurgeQueue, purge_due};
+use antumbra_service::sensors::{LivenessIndex, MARKER};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use async_trait::async_trait;
@@ -138,14 +139,14 @@ impl<L: LivenessIndex, P: IngestProgress> Sweeper<L, P> {
 }
 
 impl<L: PurgeQueue, P> Sweeper<L, P> {
-    /// Deletes data of unregistered sensors in the time that is left. The next sweep continues.
+    /// Deletes data of unregistered sensors and of purged shadows in the time that is left. The next sweep continues.
     pub async fn purge(&self, deadline: Timestamp) {
         let deadline = RESPONSE.deadline(deadline, self.clock.now());
         let more = || self.clock.now() < deadline;
         let left = time_left(self.clock.now(), deadline);
         let purge = purge_due(&self.sensors, &*self.clock, more);
         match tokio::time::timeout(left, purge).await {
-            Ok(Ok(finished)) => tracing::debug!(finished, "purged unregistered sensors"),
+            Ok(Ok(finished)) => tracing::debug!(finished, "purged unregistered sensors and shadows"),
             Ok(Err(error)) => tracing::warn!(%error, "purge failed"),
             Err(_) => tracing::debug!("no time left for the purge"),
         }

@@ -90,8 +90,8 @@ impl SensorQuery {
 /// - A change is conditional on version and generation, and increments the version. The copies in the state
 ///   change in the same write. A shorter silence timeout counts from the last contact; the next sweep checks
 ///   the sensor.
-/// - Unregistering removes sensor, state and links at once and leaves the readings to [`PurgeQueue`]. A later
-///   registration of the same id does not see them.
+/// - Unregistering removes sensor, state and links at once and leaves the readings to a
+///   [`PurgeQueue`](crate::purges::PurgeQueue). A later registration of the same id does not see them.
 /// - A listing returns each sensor that did not move exactly once: in a place by building, floor, room and id,
 ///   otherwise by id. It may lag behind by a moment. A sensor that moves while a place is listed may be missing
 ///   or appear twice.
@@ -274,23 +274,4 @@ pub trait LivenessIndex: Send + Sync {
         id: &SensorId,
         now: Timestamp,
     ) -> impl SendFuture<Result<CheckOutcome, StoreError>>;
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Purge {
-    pub sensor: SensorId,
-    pub generation: super::Generation,
-}
-
-/// Deletes the readings of unregistered sensors, some per call. Progress is kept, so a purge can stop anywhere.
-pub trait PurgeQueue: Send + Sync {
-    fn due_purges(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> impl SendFuture<Result<Vec<Purge>, StoreError>>;
-
-    /// Deletes some of the remaining readings. Returns whether these were the last. A purge that finds nothing
-    /// is kept for a while, because signals in flight may still add a reading, and is then removed.
-    fn purge(&self, purge: &Purge, now: Timestamp) -> impl SendFuture<Result<bool, StoreError>>;
 }

@@ -7,8 +7,7 @@ use antumbra_shadow::Timestamp;
 use super::id::{Generation, SensorId, SensorType};
 use super::location::Location;
 use super::ports::{
-    PurgeQueue, ReadingStore, SensorError, SensorQuery, SensorStore, SensorWithState, StateStore,
-    TimeRange,
+    ReadingStore, SensorError, SensorQuery, SensorStore, SensorWithState, StateStore, TimeRange,
 };
 use super::reading::{DEFAULT_LATEST, Reading};
 use super::sensor::{Address, RegisteredSensor, Sensor, SilenceTimeout};
@@ -301,29 +300,4 @@ impl<S: SensorStore + ReadingStore> Sensors<S> {
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         self.store.between(id, from, to, limit, cursor).await
     }
-}
-
-/// Continues due purges as long as there are any and `more` returns true. Returns the number of completed purges.
-/// Stops at the first error; the next call continues.
-pub async fn purge_due<P: PurgeQueue>(
-    store: &P,
-    clock: &dyn Clock,
-    more: impl Fn() -> bool,
-) -> Result<usize, StoreError> {
-    const PURGES_AT_ONCE: usize = 100;
-    let mut ended = 0;
-    while more() {
-        let due = store.due_purges(clock.now(), PURGES_AT_ONCE).await?;
-        let mut went_on = false;
-        for purge in &due {
-            if more() {
-                ended += usize::from(store.purge(purge, clock.now()).await?);
-                went_on = true;
-            }
-        }
-        if !went_on {
-            break;
-        }
-    }
-    Ok(ended)
 }

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | `DS#{id}` | `DSR#{name}#{time}#{version}`, or with `DSD` or `DSC` | entry: a change of an item of a shadow |
 //! | `DS#{id}` | `PART#{sort key of the entry}#{number}` | part of a large entry |
+//! | `DS#{id}` | `PURGE#{name}` | marker: changes of the shadow up to its time are not recorded any more |
+//! | `PURGES` | `LATEST` | latest time of all markers |
 //!
 //! A name is escaped, so that no `#` in it ends it. Times have 20 digits and versions 19, so that texts sort as numbers.
 
@@ -103,6 +105,29 @@ pub fn part_sort(entry_sort: &str, number: usize) -> String {
     format!("{PART}{entry_sort}#{number:04}")
 }
 
+/// Sort keys of a shadow's entries up to a time, and of their parts: first and last of each range, in ascending order. The
+/// parts come after all entries.
+pub fn past_ranges(name: &str, until: u64) -> Vec<[String; 2]> {
+    let mut prefixes = ShadowItem::ALL.map(|item| document_prefix(item, name));
+    prefixes.sort_unstable();
+    let entries = prefixes.iter().cloned();
+    let parts = prefixes.iter().map(|prefix| format!("{PART}{prefix}"));
+    let range = |prefix: String| {
+        // A colon sorts after all digits: no entry of that time is as late.
+        let last = format!("{prefix}{}#:", time_key(until));
+        [format!("{prefix}{}", time_key(0)), last]
+    };
+    entries.chain(parts).map(range).collect()
+}
+
+/// Sort key of the marker of a purge, in the partition of the device.
+pub fn purge_marker_sort(name: &str) -> String {
+    ItemKind::ShadowPurge.sort(name)
+}
+
+/// Partition and sort key of the latest time of all markers.
+pub const LATEST_PURGE: [&str; 2] = ["PURGES", "LATEST"];
+
 /// Escapes `#`, and `%` for its sake.
 fn escape_name(name: &str) -> Cow<'_, str> {
     match name.contains(['#', '%']) {
@@ -174,6 +199,41 @@ mod tests {
         ] {
             assert!(HistoryKey::parse(partition, sort).is_err(), "{sort}");
         }
+    }
+
+    #[test]
+    fn ranges_of_the_past_hold_the_entries_up_to_a_time_and_no_others() {
+        let key = |name: &str, item, time| HistoryKey {
+            id: "lamp".to_owned(),
+            name: name.to_owned(),
+            item,
+            time,
+            version: i64::MAX as u64,
+        };
+        let ranges = past_ranges("a#b", 7);
+        let mut bounds: Vec<&String> = ranges.iter().flatten().collect();
+        bounds.sort();
+        assert_eq!(bounds, ranges.iter().flatten().collect::<Vec<_>>());
+        let holds = |sort: &str| {
+            let mut ranges = ranges.iter();
+            ranges.any(|[first, last]| **first <= *sort && *sort <= **last)
+        };
+        for item in ShadowItem::ALL {
+            for (name, time, expected) in [
+                ("a#b", 0, true),
+                ("a#b", 7, true),
+                ("a#b", 8, false),
+                ("a", 7, false),
+                ("a#b#", 7, false),
+                ("a%23b", 7, false),
+                ("a#c", 7, false),
+            ] {
+                let sort = key(name, item, time).sort();
+                assert_eq!(holds(&sort), expected, "{sort}");
+                assert_eq!(holds(&part_sort(&sort, 12)), expected, "{sort}");
+            }
+        }
+        assert!(!holds(&purge_marker_sort("a#b")));
     }
 
     #[test]

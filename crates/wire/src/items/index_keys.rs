@@ -7,7 +7,7 @@
 //! | `Fleet` | `SHADOWS#{shard}` | id and name | shadows, until they are deleted |
 //! | `ByLocation` | `CITY#{city}` | `LOCATION#{building}#{floor}#{room}#{id}` | sensors |
 //! | `Live` | `LIVE#{shard}` | time of the next check | states of sensors that may become lost |
-//! | `Live` | `PURGE#{shard}` | time of the next step | purges |
+//! | `Live` | `PURGE#{shard}` | time of the next step | purges of sensors and of shadows |
 
 /// Shards of all sensors and of all clients. Only registrations and removals write them. A shard takes 1,000 a second, so
 /// eight take a million sensors in little more than two minutes. More shards would make every listing dearer, since it reads

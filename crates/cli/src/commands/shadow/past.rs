@@ -76,13 +76,17 @@ impl HistoryTable {
         self.history_table.clone().unwrap_or_else(derived)
     }
 
-    async fn reader(&self, connection: &Connection) -> Result<HistoryReader, CliError> {
-        let shadows = connection.shadows(false).await?;
+    pub(super) async fn connect(&self, connection: &Connection) -> DynamoDbHistory {
         let config = HistoryConfig {
             table: self.name(connection),
             days: DEFAULT_DAYS,
         };
-        let history = DynamoDbHistory::connect(&connection.sdk_config().await, config);
+        DynamoDbHistory::connect(&connection.sdk_config().await, config)
+    }
+
+    async fn reader(&self, connection: &Connection) -> Result<HistoryReader, CliError> {
+        let shadows = connection.shadows(false).await?;
+        let history = self.connect(connection).await;
         Ok(history.reader(shadows.store().clone(), shadows.model().clone()))
     }
 

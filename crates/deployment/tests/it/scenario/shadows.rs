@@ -107,6 +107,15 @@ impl Scenario {
         self.until(feed, |page| !page["changes"].as_array().unwrap().is_empty())
             .await;
         self.get("/v1/changes?cursor=now", &[]).await;
+        let purge = "/v1/shadows/{}?purge=true";
+        self.call_api("DELETE", purge, &["vast"], Value::Null, 204)
+            .await;
+        self.home.stack.sweep().await.unwrap();
+        let large = |entry: &Value| entry["operation"] != "remove";
+        self.until(history, |page| {
+            !page["entries"].as_array().unwrap().iter().any(large)
+        })
+        .await;
     }
 
     /// Repeated requests with short and long responses, stored and not stored.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod feed;
+mod purge;
 mod rig;
 mod storm;
 mod writer;

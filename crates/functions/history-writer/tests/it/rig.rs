@@ -30,7 +30,7 @@ pub(crate) struct Rig {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) shadows: Shadows<DynamoDbShadows>,
     pub(crate) writer: HistoryWriter,
-    history: DynamoDbHistory,
+    pub(crate) history: DynamoDbHistory,
     partitions: u32,
     pub(crate) reader: HistoryReader,
     pub(crate) feed: Feed,

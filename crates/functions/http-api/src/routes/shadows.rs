@@ -11,6 +11,7 @@ use antumbra_service::access::Resource;
 use antumbra_service::api::{
     BulkResult, BulkResults, Delta, Shadow, ShadowPage, ShadowUpdate, UpdateResult,
 };
+use antumbra_service::history::purged_until;
 use antumbra_service::paging::Cursor;
 use antumbra_service::shadows::adapter::{ITEM_BYTES, check_document, document_bytes};
 use antumbra_service::shadows::id::DEFAULT_NAME;
@@ -297,12 +298,32 @@ pub(crate) async fn delta(
     Ok((tag, Json(Delta::new(&id, shadow))))
 }
 
+/// Extent of a delete.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// Also delete the past of the shadow, in the background. Requires the grant `shadows:admin`.
+    #[serde(default)]
+    purge: bool,
+}
+
 pub(crate) async fn delete(
     State(api): Api,
     Path(id): Path<ShadowId>,
+    Query(query): Query<DeleteQuery>,
     condition: IfMatch,
 ) -> Result<NoContent, Problem> {
-    conditional::delete(&api.shadows, id, DocumentSet::Both, condition).await?;
+    if query.purge {
+        history::reader(&api)?;
+    }
+    let (shadows, both) = (&api.shadows, DocumentSet::Both);
+    let deleted = conditional::delete(shadows, id.clone(), both, condition).await?;
+    if query.purge {
+        let now = api.clock.now();
+        let until = purged_until(deleted, now);
+        shadows.store().queue_purge(&id, until, now).await?;
+    }
     Ok(NoContent)
 }
 

@@ -1,9 +1,10 @@
-//! The past of shadows: `?at`, `/history` and `/diff`.
+//! The past of shadows: `?at`, `/history`, `/diff` and `?purge`.
 
 use std::time::Duration;
 
-use antumbra_dynamodb::FeedConfig;
+use antumbra_dynamodb::{DynamoDbShadows, FeedConfig, PurgeState, ShadowTableConfig};
 use antumbra_service::clock::Clock as _;
+use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, Model, Patch};
 use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation, SegmentEntry};
 use antumbra_wire::items::ShadowItem;
@@ -166,4 +167,89 @@ async fn two_times_are_compared() {
     assert_eq!(same["changes"], json!([]));
     let early = format!("{LAMP}/diff?from=2025-01-01T00:00:00Z");
     api.get(&early).await.problem(410, "BeforeRetention");
+}
+
+/// Steps of the purge of a shadow until it waits for writers that are running.
+async fn purge(api: &TestApi, shadow: &ShadowId) -> usize {
+    let config = ShadowTableConfig::new(&api.table);
+    let shadows = DynamoDbShadows::new(api.database.clone(), config);
+    let mut deleted = 0;
+    loop {
+        let step = shadows.purge_step(&api.history, shadow, api.clock.now());
+        let step = step.await.unwrap();
+        deleted += step.deleted;
+        if step.state != PurgeState::Deletes {
+            return deleted;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_purge_deletes_a_shadow_and_its_past() {
+    let api = TestApi::start().await;
+    two_reports(&api).await;
+    let lamp = ShadowId::new("lamp-7").unwrap();
+    // A plain delete keeps the past.
+    api.delete(&format!("{LAMP}?purge=false")).await.ok(204);
+    assert_eq!(purge(&api, &lamp).await, 0);
+    api.delete(&format!("{LAMP}/name/a%23b?purge=true"))
+        .await
+        .ok(204);
+    assert_eq!(purge(&api, &lamp).await, 0, "of another shadow");
+    let recorded = api.get(&format!("{LAMP}/history")).await.ok(200);
+    assert_eq!(recorded["entries"].as_array().unwrap().len(), 2);
+
+    api.patch(&format!("{LAMP}/reported"), r#"{"led":"on"}"#)
+        .await
+        .ok(200);
+    let other = api.request("DELETE", &format!("{LAMP}?purge=true"));
+    let other = other.header("if-match", "\"r1.d0\"").send().await;
+    other.problem(412, "PreconditionFailed");
+    assert_eq!(purge(&api, &lamp).await, 0, "nothing was deleted");
+    for _ in 0..2 {
+        api.delete(&format!("{LAMP}?purge=true")).await.ok(204);
+    }
+    api.get(LAMP).await.problem(404, "NotFound");
+    assert_eq!(purge(&api, &lamp).await, 2);
+    let recorded = api.get(&format!("{LAMP}/history")).await.ok(200);
+    assert_eq!(recorded, json!({"entries": []}));
+    let changes = api.get("/v1/changes?cursor=oldest").await.ok(200);
+    assert_eq!(changes["changes"], json!([]));
+    api.get(&format!("{LAMP}?at={NOON}"))
+        .await
+        .problem(404, "NotRecorded");
+    for query in ["purge=1", "purge=TRUE", "purge", "purge=true&purge=true"] {
+        let response = api.delete(&format!("{LAMP}?{query}")).await;
+        response.problem(400, "InvalidQuery");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_needs_the_grant_of_an_administrator() {
+    let (write, admin) = ("shadows:write:lamp-7", "shadows:admin:lamp-7");
+    let api = TestApi::start_with(&[write, admin]).await;
+    two_reports(&api).await;
+    for query in [
+        "purge=true",
+        "%70urge=true",
+        "purge=tru%65",
+        "purge=false&purge=true",
+        "purge=true&purge=false",
+        "purge=TRUE",
+        "purge",
+        "x=1&purge=true",
+    ] {
+        for path in [LAMP.to_owned(), format!("{LAMP}/name/main")] {
+            api.endpoint.take_calls();
+            let request = api.request_as(write, "DELETE", &format!("{path}?{query}"));
+            let refused = request.send().await.problem(403, "Forbidden");
+            let detail = "the grant shadows:admin:lamp-7 is missing";
+            assert_eq!(refused["detail"], detail, "{query}");
+            assert!(api.endpoint.take_calls().is_empty(), "{query}");
+        }
+    }
+    let delete = |grants| api.request_as(grants, "DELETE", LAMP).send();
+    delete(write).await.ok(204);
+    let purge = api.request_as(admin, "DELETE", &format!("{LAMP}?purge=true"));
+    purge.send().await.ok(204);
 }

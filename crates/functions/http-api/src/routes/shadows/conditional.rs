@@ -94,13 +94,13 @@ async fn update_listed(
 }
 
 /// Deletes these documents of a shadow, exactly the listed versions. A document that was missing stays if it was
-/// created since.
+/// created since. Returns the time of the delete, as [`Shadows::delete_timed`] does.
 pub(super) async fn delete(
     shadows: &Shadows<DynamoDbShadows>,
     id: ShadowId,
     documents: DocumentSet,
     IfMatch(tags): IfMatch,
-) -> Result<(), Problem> {
+) -> Result<Option<Timestamp>, Problem> {
     let delete = |expect: &dyn Fn(State) -> Option<ExpectedVersion>| Delete {
         shadow: id.clone(),
         reported: expect(State::Reported).filter(|_| documents.has(State::Reported)),
@@ -110,7 +110,7 @@ pub(super) async fn delete(
     };
     let Some(tags) = tags else {
         return Ok(shadows
-            .delete(delete(&|_| Some(ExpectedVersion::Any)))
+            .delete_timed(delete(&|_| Some(ExpectedVersion::Any)))
             .await?);
     };
     for _ in 0..ATTEMPTS {
@@ -119,7 +119,7 @@ pub(super) async fn delete(
             let version = Some(stored.version(state)).filter(|version| *version != Version::NONE);
             version.map(ExpectedVersion::Version)
         });
-        match shadows.delete(stored).await {
+        match shadows.delete_timed(stored).await {
             Err(error) if error.is_conflict() || error.is_not_found() => {}
             deleted => return Ok(deleted?),
         }
