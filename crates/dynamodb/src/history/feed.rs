@@ -6,6 +6,7 @@
 
 mod append;
 mod read;
+mod restored;
 
 use std::time::Duration;
 

@@ -95,8 +95,10 @@ pub enum FeedError {
     /// The cursor is malformed, or of another feed.
     #[error("the cursor is malformed or belongs to another feed; start with now or oldest")]
     InvalidCursor,
-    /// Changes behind the cursor have expired.
-    #[error("changes behind the cursor have expired; start again at the oldest cursor")]
+    /// Changes behind the cursor have expired, or the table was restored to a time before it.
+    #[error(
+        "changes behind the cursor have expired, or the table was restored; start again at the oldest cursor"
+    )]
     Expired {
         /// The oldest position from which changes can be read.
         oldest: Cursor,

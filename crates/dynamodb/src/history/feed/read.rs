@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 use super::{FeedSettings, LAST, RESERVATION, Segment, milliseconds, place};
 use crate::history::changes::{PAGE_BYTES, size};
 use crate::history::{HistoryReader, item};
-use crate::table::{BatchRead, Item, Key, Query};
+use crate::table::{BatchRead, Item, Key, Query, Table};
 use crate::value::{optional_number, seconds, text};
 
 /// Segments of a partition that one page reads at most.
@@ -83,6 +83,7 @@ impl Feed {
     ) -> Result<FeedPage, FeedError> {
         page_limit(limit)?;
         let deadline = self.clock.now().after(wait);
+        self.check_restored(start).await?;
         let mut start = start.clone();
         loop {
             let page = self.page(&start, limit, filter).await?;
@@ -95,6 +96,26 @@ impl Feed {
                 self.clock.sleep(POLL.min(left)).await;
             }
         }
+    }
+
+    /// Fails with the oldest cursor if the table was restored to a time before this one.
+    async fn check_restored(&self, start: &FeedStart) -> Result<(), FeedError> {
+        let (FeedStart::At(_), Some(settings)) = (start, self.settings().await?) else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let cursor = self.cursor(&settings, start, now).await?;
+        if !self.was_restored(&cursor).await? {
+            return Ok(());
+        }
+        let oldest = self.cursor(&settings, &FeedStart::Oldest, now).await?;
+        Err(FeedError::Expired {
+            oldest: oldest.seal(),
+        })
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.reader.history.table
     }
 
     async fn page(

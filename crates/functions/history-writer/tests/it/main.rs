@@ -4,6 +4,7 @@
 
 mod feed;
 mod purge;
+mod restore;
 mod rig;
 mod storm;
 mod writer;
