@@ -17,6 +17,7 @@ const STREAM_SHARDS: f64 = 4.0;
 const BATCHING_SECONDS: f64 = 1.0;
 const LARGEST_QUEUE_BATCH: f64 = 10.0;
 const LARGEST_STREAM_BATCH: f64 = 100.0;
+const LARGEST_HISTORY_BATCH: f64 = 1000.0;
 /// Memory of a function, in GB.
 const FUNCTION_GIGABYTES: f64 = 0.25;
 /// Most invocations whose metrics are in one line of logs, and the seconds after which a process logs a line.
@@ -40,6 +41,10 @@ pub struct Fleet {
     pub notifications_per_report: f64,
     /// Subscribers of each device's `documents`; none if the registration is switched off.
     pub documents_subscribers: Option<f64>,
+    /// Changes are recorded in the history and in the change feed.
+    pub history: bool,
+    /// Readers of the change feed that read every change, once.
+    pub feed_readers: f64,
     /// Inbox messages that a device gets and reads.
     pub messages_per_day: f64,
     pub sensors: f64,
@@ -74,8 +79,10 @@ pub struct Estimate {
     /// AWS IoT Device Shadow for the same reports, responses, notifications and `documents`; it has no sensors and no
     /// inbox.
     pub device_shadow_dollars: f64,
-    /// Antumbra for what AWS IoT Device Shadow does too, without sensors, inbox and idle costs.
+    /// Antumbra for what AWS IoT Device Shadow does too, without history, sensors, inbox and idle costs.
     pub shadow_dollars: f64,
+    /// The history and the change feed of these shadows.
+    pub history_dollars: f64,
 }
 
 /// One line of the bill.
@@ -97,6 +104,7 @@ impl Fleet {
                 "subscribers of documents",
                 self.documents_subscribers.unwrap_or(0.0),
             ),
+            ("readers of the feed", self.feed_readers),
             ("messages per day", self.messages_per_day),
             ("sensors", self.sensors),
             ("signals per minute", self.signals_per_minute),
@@ -119,8 +127,9 @@ impl Fleet {
         let idle = self.complete(self.idle(counts), counts);
         let shadows = self.shadows(counts).plus(listener(counts, self.reports()));
         let shadows = self.complete(shadows, counts);
+        let history = self.complete(self.history(counts), counts);
         let rest = self.complete(self.inbox(counts).plus(self.sensors(counts)), counts);
-        let bill = idle.plus(shadows).plus(rest);
+        let bill = idle.plus(shadows).plus(history).plus(rest);
         let all = [
             Service::DynamoDb,
             Service::Sqs,
@@ -142,6 +151,7 @@ impl Fleet {
             idle_dollars: idle.dollars(),
             device_shadow_dollars: self.device_shadow().dollars(),
             shadow_dollars: shadows.dollars(),
+            history_dollars: history.dollars(),
         })
     }
 
@@ -189,6 +199,20 @@ impl Fleet {
             bill = bill.plus(counts.delta.message.times(reports));
         }
         bill
+    }
+
+    /// Recording every report in the history and the change feed, and reading the feed.
+    fn history(&self, counts: &Counts) -> Bill {
+        if !self.history {
+            return Bill::default();
+        }
+        let changes = self.reports();
+        let batch = changes / SECONDS_PER_MONTH * BATCHING_SECONDS / STREAM_SHARDS;
+        let recorded = counts
+            .recorded_change
+            .at(batch.clamp(1.0, LARGEST_HISTORY_BATCH));
+        let followed = counts.followed_change.times(self.feed_readers);
+        recorded.plus(followed).times(changes)
     }
 
     /// Storing messages, and reading them.
@@ -286,6 +310,8 @@ mod tests {
             delta: true,
             notifications_per_report: 0.0,
             documents_subscribers: None,
+            history: false,
+            feed_readers: 0.0,
             messages_per_day: 0.0,
             sensors: 0.0,
             signals_per_minute: 1.0,
@@ -404,6 +430,44 @@ mod tests {
             (managed - (547.5 + 438.0 + 35.04)).abs() < 0.01,
             "{managed}"
         );
+    }
+
+    /// The same with everything recorded, and the feed read once.
+    #[test]
+    fn shadows_with_their_history_cost_at_most_1_4_times_those_of_aws_iot() {
+        for (profile, feed_readers) in [
+            (Profile::Dev, 0.0),
+            (Profile::Prod, 0.0),
+            (Profile::Prod, 1.0),
+        ] {
+            let plain = Fleet {
+                devices: 10_000.0,
+                transport: Transport::BasicIngest,
+                accepted: false,
+                profile,
+                ..fleet()
+            };
+            let recorded = Fleet {
+                history: true,
+                feed_readers,
+                ..plain
+            };
+            let (plain, recorded) = (bill(plain), bill(recorded));
+            let managed = recorded.device_shadow_dollars;
+            assert_eq!(recorded.shadow_dollars, plain.shadow_dollars);
+            assert_eq!(plain.history_dollars, 0.0);
+            let added = recorded.total_dollars - plain.total_dollars;
+            // Prices of tiers apply to the sum.
+            assert!((added - recorded.history_dollars).abs() < 1.0, "{added}");
+            let [without, with] = [plain.total_dollars, recorded.total_dollars];
+            println!(
+                "{profile:?}, {feed_readers} readers: {:.2} and {:.2} of {managed:.0} dollars",
+                without / managed,
+                with / managed
+            );
+            assert!(without <= 1.0 * managed, "{without}");
+            assert!(with <= 1.4 * managed, "{with}");
+        }
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub(crate) struct CostArguments {
     /// The registration that publishes `documents` is switched off.
     #[arg(long, conflicts_with = "documents_subscribers")]
     no_documents: bool,
+    /// The history is switched off: `HistoryDays` is 0.
+    #[arg(long)]
+    no_history: bool,
+    /// Readers of the change feed that read every change.
+    #[arg(long, default_value_t = 0.0, value_name = "COUNT", conflicts_with = "no_history")]
+    feed_readers: f64,
     /// Inbox messages that each device gets and reads.
     #[arg(long, default_value_t = 0.0, value_name = "RATE")]
     messages_per_day: f64,
@@ -76,6 +82,7 @@ struct Output {
     total_dollars: Number,
     idle_dollars: Number,
     shadow_dollars: Number,
+    history_dollars: Number,
     device_shadow_dollars: Number,
     capacity: Vec<ResourceOutput>,
 }
@@ -130,6 +137,8 @@ impl CostArguments {
             delta: !self.no_delta,
             notifications_per_report: self.notifications_per_report,
             documents_subscribers: (!self.no_documents).then_some(self.documents_subscribers),
+            history: !self.no_history,
+            feed_readers: self.feed_readers,
             messages_per_day: self.messages_per_day,
             sensors: self.sensors,
             signals_per_minute: self.signals_per_minute,
@@ -177,6 +186,7 @@ impl Output {
             total_dollars: cents(estimate.total_dollars),
             idle_dollars: cents(estimate.idle_dollars),
             shadow_dollars: cents(estimate.shadow_dollars),
+            history_dollars: cents(estimate.history_dollars),
             device_shadow_dollars: cents(estimate.device_shadow_dollars),
             capacity: capacity.collect(),
         }
@@ -216,6 +226,13 @@ fn text(estimate: &Estimate) -> String {
             ),
         ),
     ]);
+    if estimate.history_dollars > 0.0 {
+        rows.push(vec![
+            "history".to_owned(),
+            dollars(estimate.history_dollars),
+            styled(FAINT, "of the total, for recorded changes and the change feed"),
+        ]);
+    }
     if estimate.device_shadow_dollars > 0.0 {
         rows.push(vec![
             "shadows".to_owned(),

@@ -229,7 +229,8 @@ fn switches(counts: &Counts) -> String {
     table += "| shadows of 10,000 devices, a report a minute | Antumbra | AWS IoT Device Shadow | ratio |\n|---|---|---|---|\n";
     let mut row = |what: &str, fleet: &Fleet| {
         let bill = fleet.estimate(counts).unwrap();
-        let (ours, theirs) = (bill.shadow_dollars, bill.device_shadow_dollars);
+        let ours = bill.shadow_dollars + bill.history_dollars;
+        let theirs = bill.device_shadow_dollars;
         table += &format!(
             "| {what} | ${ours:.0} | ${theirs:.0} | {:.2} |\n",
             ours / theirs
@@ -247,6 +248,8 @@ fn switches(counts: &Counts) -> String {
     row("and reports over Basic Ingest", &fleet);
     fleet.delta = false;
     row("and registration `shadow-delta` switched off", &fleet);
+    fleet.history = true;
+    row("with the history and the change feed", &fleet);
     table
 }
 
@@ -318,6 +321,8 @@ fn nobody() -> Fleet {
         delta: true,
         notifications_per_report: 0.0,
         documents_subscribers: None,
+        history: false,
+        feed_readers: 0.0,
         messages_per_day: 0.0,
         sensors: 0.0,
         signals_per_minute: 0.0,

@@ -217,6 +217,30 @@ fn requirements_are_checked_before_anything_changes() {
 }
 
 /// SAM publishes new versions of functions for another hash.
+/// The price is that of the table of costs.
+#[test]
+fn the_price_of_the_history_is_shown_before_anything_changes() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.state("limits", "1000\t1000\n");
+    let counts = antumbra_cost::Counts::of_this_version().unwrap();
+    let price = counts.recorded_change.at(100.0).dollars_per_million();
+    for (given, expected) in [
+        ("", format!("== history  30 days; ${price:.2} per million changes")),
+        ("HistoryDays=7", format!("== history  7 days; ${price:.2} per million")),
+        ("HistoryDays=0", "== history  off".to_owned()),
+    ] {
+        let run = sandbox.run(&format!("scripts/deploy --check {given}"));
+        let output = run.succeeded().output;
+        assert!(output.contains(&expected), "{expected}: {output}");
+    }
+    std::fs::remove_dir_all(sandbox.home.join("docs")).unwrap();
+    let output = sandbox.run("scripts/deploy --check").succeeded().output;
+    assert!(output.contains("its price is in docs/costs.md"), "{output}");
+}
+
 #[test]
 fn settings_that_the_table_cannot_change_are_kept() {
     if bash_is_missing() {

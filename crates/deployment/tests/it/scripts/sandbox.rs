@@ -59,6 +59,9 @@ impl Sandbox {
             copy(&Path::new(ROOT).join(directory), &home.join(directory));
         }
         std::fs::copy(Path::new(ROOT).join("Cargo.toml"), home.join("Cargo.toml")).unwrap();
+        std::fs::create_dir(home.join("docs")).unwrap();
+        let costs = Path::new("docs").join("costs.md");
+        std::fs::copy(Path::new(ROOT).join(&costs), home.join(&costs)).unwrap();
         let stubs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stubs");
         copy(&stubs, &home.join("bin"));
         for tool in TOOLS {
