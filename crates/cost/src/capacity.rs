@@ -231,6 +231,8 @@ mod tests {
             delta: true,
             notifications_per_report: 0.0,
             documents_subscribers: None,
+            history: false,
+            feed_readers: 0.0,
             messages_per_day: 0.0,
             sensors,
             signals_per_minute: 1.0,

@@ -41,7 +41,12 @@ pub(crate) struct CostArguments {
     #[arg(long)]
     no_history: bool,
     /// Readers of the change feed that read every change.
-    #[arg(long, default_value_t = 0.0, value_name = "COUNT", conflicts_with = "no_history")]
+    #[arg(
+        long,
+        default_value_t = 0.0,
+        value_name = "COUNT",
+        conflicts_with = "no_history"
+    )]
     feed_readers: f64,
     /// Inbox messages that each device gets and reads.
     #[arg(long, default_value_t = 0.0, value_name = "RATE")]
@@ -230,7 +235,10 @@ fn text(estimate: &Estimate) -> String {
         rows.push(vec![
             "history".to_owned(),
             dollars(estimate.history_dollars),
-            styled(FAINT, "of the total, for recorded changes and the change feed"),
+            styled(
+                FAINT,
+                "of the total, for recorded changes and the change feed",
+            ),
         ]);
     }
     if estimate.device_shadow_dollars > 0.0 {

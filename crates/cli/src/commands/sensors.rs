@@ -11,9 +11,9 @@ use antumbra_service::access::IdRanges;
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::purges::{PurgeQueue, purge_due};
 use antumbra_service::sensors::{
-    Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix,
-    Reading, ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore, SensorType,
-    Sensors, SilenceTimeout, StateStore, TimeRange, Unit, Value, Version,
+    Address, Connection, Cursor, DEFAULT_LATEST, InvalidSensor, Location, LocationPrefix, Reading,
+    ReadingStore, Sensor, SensorId, SensorPatch, SensorQuery, SensorStore, SensorType, Sensors,
+    SilenceTimeout, StateStore, TimeRange, Unit, Value, Version,
 };
 use antumbra_shadow::{Document, Timestamp};
 use clap::{Args, Subcommand, ValueEnum};

@@ -228,8 +228,14 @@ fn the_price_of_the_history_is_shown_before_anything_changes() {
     let counts = antumbra_cost::Counts::of_this_version().unwrap();
     let price = counts.recorded_change.at(100.0).dollars_per_million();
     for (given, expected) in [
-        ("", format!("== history  30 days; ${price:.2} per million changes")),
-        ("HistoryDays=7", format!("== history  7 days; ${price:.2} per million")),
+        (
+            "",
+            format!("== history  30 days; ${price:.2} per million changes"),
+        ),
+        (
+            "HistoryDays=7",
+            format!("== history  7 days; ${price:.2} per million"),
+        ),
         ("HistoryDays=0", "== history  off".to_owned()),
     ] {
         let run = sandbox.run(&format!("scripts/deploy --check {given}"));

@@ -120,10 +120,12 @@ impl DynamoDbHistory {
             return Ok(vec![false; entries.len()]);
         }
         let markers = read(markers).await?;
-        let purged = entries.iter().map(|entry| match markers.get(&marker(entry)) {
-            Some(marker) => Ok(entry.key.time <= read_number(marker, UNTIL)?),
-            None => Ok(false),
-        });
+        let purged = entries
+            .iter()
+            .map(|entry| match markers.get(&marker(entry)) {
+                Some(marker) => Ok(entry.key.time <= read_number(marker, UNTIL)?),
+                None => Ok(false),
+            });
         purged.collect()
     }
 }

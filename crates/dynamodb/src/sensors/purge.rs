@@ -3,8 +3,8 @@
 //! The purge stores its position, so that it examines each reading once however often it stops. At the end
 //! it waits until no more readings can arrive, and examines the partition once more.
 
-use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::purges::{Purge, PurgeQueue};
+use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Generation, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
@@ -77,7 +77,9 @@ impl DynamoDbSensors {
         };
         self.delete_orphaned_links(sensor, now).await?;
         let position = stored.get(POSITION).and_then(|at| at.as_s().ok());
-        let (readings, next) = self.remaining_readings(sensor, generation, position).await?;
+        let (readings, next) = self
+            .remaining_readings(sensor, generation, position)
+            .await?;
         let deletes = readings.into_iter().map(Write::delete).collect();
         let deleted = self.table.write_many(deletes).await;
         deleted.into_iter().collect::<Result<(), _>>()?;

@@ -146,7 +146,9 @@ impl<L: PurgeQueue, P> Sweeper<L, P> {
         let left = time_left(self.clock.now(), deadline);
         let purge = purge_due(&self.sensors, &*self.clock, more);
         match tokio::time::timeout(left, purge).await {
-            Ok(Ok(finished)) => tracing::debug!(finished, "purged unregistered sensors and shadows"),
+            Ok(Ok(finished)) => {
+                tracing::debug!(finished, "purged unregistered sensors and shadows")
+            }
             Ok(Err(error)) => tracing::warn!(%error, "purge failed"),
             Err(_) => tracing::debug!("no time left for the purge"),
         }

@@ -72,7 +72,9 @@ fn text(id: &ShadowId, deleted: usize, again: Option<Timestamp>, json: bool) -> 
     }
     let title = styled(STRONG, &id.to_string());
     let done = styled(GOOD, "purged");
-    let mut lines = vec![format!("{title}  {done}, {deleted} items of its past deleted")];
+    let mut lines = vec![format!(
+        "{title}  {done}, {deleted} items of its past deleted"
+    )];
     if let Some(again) = again {
         let again = format!("changes that are being recorded now are deleted after {again}");
         lines.push(styled(FAINT, &again));

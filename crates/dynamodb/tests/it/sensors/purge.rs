@@ -5,8 +5,7 @@ use std::cell::Cell;
 use antumbra_service::clock::{Clock, ManualClock};
 use antumbra_service::purges::{PurgeQueue, purge_due};
 use antumbra_service::sensors::{
-    Address, Reading, ReadingStore, SensorError, SensorStore, StateStore, Value,
-    Version,
+    Address, Reading, ReadingStore, SensorError, SensorStore, StateStore, Value, Version,
 };
 use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
