@@ -1,0 +1,216 @@
+//! The reads of the page: clients with their last attempts, deliveries, dry runs.
+
+use std::sync::atomic::Ordering;
+
+use antumbra_service::access::IdRanges;
+use antumbra_service::clients::{Client, ClientId};
+use antumbra_service::deliveries::{
+    Attempt, DeliveryId, DeliveryRecord, HistoryQuery, Status, Subject, body,
+};
+use antumbra_service::paging::{Cursor, Page};
+use antumbra_service::sensors::SensorId;
+use antumbra_shadow::Timestamp;
+use futures_util::future;
+use futures_util::stream::{self, StreamExt as _};
+
+use super::Asked;
+use super::clients::{circuit, succeeded};
+use crate::time;
+use crate::view::View;
+
+/// Clients of a page.
+const CLIENTS: usize = 25;
+
+/// Deliveries of a page.
+const PAGE: usize = 50;
+
+/// Attempts in the bars of a client, and the deliveries that are read for them: the newest may have none yet.
+const BARS: usize = 20;
+const BARS_DELIVERIES: usize = 100;
+
+/// Clients whose attempts are read at once.
+const AT_ONCE: usize = 8;
+
+/// Deliveries that a dry run counts at most.
+pub(super) const PLANNED: usize = 1000;
+
+/// A client and its last attempts, oldest first.
+pub(super) struct ClientRow {
+    pub(super) client: Client,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) last_success: Option<Timestamp>,
+}
+
+pub(super) struct Model {
+    pub(super) asked: Asked,
+    pub(super) clients: Vec<ClientRow>,
+    pub(super) next_clients: Option<Cursor>,
+    pub(super) list: Result<Page<DeliveryRecord>, String>,
+    /// The delivery that is shown, with the body of its request.
+    pub(super) selected: Option<Result<(DeliveryRecord, Option<String>), String>>,
+    /// Dry run of a redelivery since a time.
+    pub(super) plan: Option<Result<Plan, String>>,
+    /// Deliveries that are held for the client to be enabled.
+    pub(super) held: Option<usize>,
+}
+
+/// Dry run of a redelivery since a time.
+pub(super) struct Plan {
+    pub(super) since: Timestamp,
+    pub(super) by_status: Vec<(Status, usize)>,
+    pub(super) has_more: bool,
+}
+
+pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String> {
+    let services = &view.console.services;
+    let cursor = Some(Cursor(asked.clients_cursor.clone())).filter(|cursor| !cursor.0.is_empty());
+    let page = services
+        .clients
+        .list(&IdRanges::all(), CLIENTS, cursor.as_ref())
+        .await;
+    let page = page.map_err(|error| error.to_string())?;
+    if cursor.is_none() {
+        let is_open = |client: &&Client| circuit(client, view.now).is_bad;
+        let open = page.rows.iter().filter(is_open).count();
+        view.console
+            .attention
+            .open_circuits
+            .store(open, Ordering::Relaxed);
+    }
+    let rows = stream::iter(page.rows).map(|client| read_attempts(view, client));
+    let clients: Vec<ClientRow> = rows.buffered(AT_ONCE).collect().await;
+    if asked.client.is_empty() && asked.sensor.is_empty() {
+        // The client that needs attention, or the first.
+        let bad = clients
+            .iter()
+            .find(|row| circuit(&row.client, view.now).is_bad);
+        let chosen = bad.or(clients.first());
+        asked.client = chosen.map_or(String::new(), |row| row.client.id.to_string());
+    }
+    let selected = async {
+        match asked.delivery.as_str() {
+            "" => None,
+            id => Some(selected(view, id).await),
+        }
+    };
+    let plan = async {
+        match asked.since.as_str() {
+            "" => None,
+            since => Some(plan(view, &asked.client, since).await),
+        }
+    };
+    let held = async {
+        match asked.enable.as_str() {
+            "" => None,
+            _ => Some(count_held(view, &asked.client).await),
+        }
+    };
+    let (list, selected, plan, held) =
+        future::join4(list(view, &asked), selected, plan, held).await;
+    Ok(Model {
+        asked,
+        clients,
+        next_clients: page.next,
+        list,
+        selected,
+        plan,
+        held,
+    })
+}
+
+async fn read_attempts(view: &View, client: Client) -> ClientRow {
+    let query = HistoryQuery {
+        limit: BARS_DELIVERIES,
+        ..HistoryQuery::of(Subject::Client(client.id.clone()))
+    };
+    let found = view.console.services.deliveries.list(&query, None).await;
+    let rows = found.map(|page| page.rows).unwrap_or_default();
+    let mut attempts: Vec<Attempt> = rows.into_iter().flat_map(|row| row.attempts).collect();
+    attempts.sort_by_key(|attempt| attempt.at);
+    let success = attempts.iter().rev().find(|attempt| succeeded(attempt));
+    let last_success = success.map(|attempt| attempt.at);
+    let first = attempts.len().saturating_sub(BARS);
+    ClientRow {
+        client,
+        attempts: attempts.split_off(first),
+        last_success,
+    }
+}
+
+async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, String> {
+    let none = Page {
+        rows: Vec::new(),
+        next: None,
+    };
+    let subject = match (asked.client.as_str(), asked.sensor.as_str()) {
+        ("", "") => return Ok(none),
+        ("", sensor) => Subject::Sensor(SensorId::new(sensor).map_err(|fault| fault.to_string())?),
+        (client, _) => Subject::Client(ClientId::new(client).map_err(|fault| fault.to_string())?),
+    };
+    let query = HistoryQuery {
+        status: asked.status.parse().ok(),
+        limit: PAGE,
+        ..HistoryQuery::of(subject)
+    };
+    let cursor = Some(Cursor(asked.cursor.clone())).filter(|cursor| !cursor.0.is_empty());
+    let deliveries = &view.console.services.deliveries;
+    let page = deliveries.list(&query, cursor.as_ref()).await;
+    let mut page = page.map_err(|error| error.to_string())?;
+    if !asked.client.is_empty() && !asked.sensor.is_empty() {
+        let is_of_sensor = |record: &DeliveryRecord| {
+            let sensor = record.delivery.sensor.as_ref();
+            sensor.is_some_and(|sensor| sensor.id.as_str() == asked.sensor)
+        };
+        page.rows.retain(is_of_sensor);
+    }
+    Ok(page)
+}
+
+async fn selected(view: &View, id: &str) -> Result<(DeliveryRecord, Option<String>), String> {
+    let services = &view.console.services;
+    let id: DeliveryId = id
+        .parse()
+        .map_err(|_| "This is not the id of a delivery.".to_owned())?;
+    let record = services
+        .deliveries
+        .get(&id)
+        .await
+        .map_err(|error| error.to_string())?;
+    let client = services.clients.get(id.client()).await.ok();
+    let body = client.map(|client| body(&record.delivery, &client));
+    Ok((record, body))
+}
+
+async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, String> {
+    let client = ClientId::new(client).map_err(|fault| fault.to_string())?;
+    let since = time::parse(since, view.now, &view.zone);
+    let since = since.ok_or("Write the time as 16:00, -10m, or a date and time.")?;
+    let query = HistoryQuery {
+        from: Some(since),
+        oldest_first: true,
+        limit: PLANNED,
+        ..HistoryQuery::of(Subject::Client(client))
+    };
+    let page = view.console.services.deliveries.list(&query, None).await;
+    let page = page.map_err(|error| error.to_string())?;
+    let of = |status: Status| page.rows.iter().filter(|row| row.status == status).count();
+    let by_status = Status::ALL.iter().map(|status| (*status, of(*status)));
+    Ok(Plan {
+        since,
+        by_status: by_status.filter(|(_, count)| *count > 0).collect(),
+        has_more: page.next.is_some(),
+    })
+}
+
+async fn count_held(view: &View, client: &str) -> usize {
+    let Ok(client) = ClientId::new(client) else {
+        return 0;
+    };
+    let query = HistoryQuery {
+        status: Some(Status::Held),
+        limit: PLANNED,
+        ..HistoryQuery::of(Subject::Client(client))
+    };
+    let page = view.console.services.deliveries.list(&query, None).await;
+    page.map_or(0, |page| page.rows.len())
+}

@@ -1,0 +1,91 @@
+//! The reads of the page: sources, the messages of one, one message.
+
+use antumbra_service::inbox::{
+    self, Contact, InboxMessage, ListRequest, MessageId, MessageReader as _, Source, Sources as _,
+};
+use antumbra_service::paging::{Cursor, Page};
+use antumbra_service::store::StoreError;
+
+use super::Asked;
+use crate::view::View;
+
+/// Sources and messages of a page.
+const SOURCES: usize = 50;
+const MESSAGES: usize = 30;
+
+/// Messages of a page, and the cursor of the next one.
+type Listing = (Vec<InboxMessage>, Option<Cursor>);
+
+pub(super) struct Model {
+    pub(super) asked: Asked,
+    pub(super) sources: Result<Page<Contact>, StoreError>,
+    /// The messages of the source; `None` without a source.
+    pub(super) messages: Option<Result<Listing, String>>,
+    /// The message that is shown; `None` inside if it does not exist.
+    pub(super) message: Option<Result<Option<InboxMessage>, String>>,
+}
+
+pub(super) async fn model(view: &View, mut asked: Asked) -> Model {
+    let inbox = &view.console.services.messages;
+    let cursor = cursor(&asked.sources);
+    let sources = inbox.sources(SOURCES, cursor.as_ref()).await;
+    if let (true, Ok(page)) = (asked.source.is_empty(), &sources) {
+        let first = page.rows.first();
+        asked.source = first.map_or(String::new(), |first| first.source.to_string());
+    }
+    let messages = match asked.source.as_str() {
+        "" => None,
+        _ => Some(messages(view, &asked).await),
+    };
+    if let (true, Some(Ok((messages, _)))) = (asked.message.is_empty(), &messages) {
+        let first = messages.first();
+        asked.message = first.map_or(String::new(), |first| first.id.to_string());
+    }
+    let message = match asked.message.as_str() {
+        "" => None,
+        id => Some(message(view, &asked.source, id, messages.as_ref()).await),
+    };
+    Model {
+        asked,
+        sources,
+        messages,
+        message,
+    }
+}
+
+fn cursor(text: &str) -> Option<Cursor> {
+    Some(Cursor(text.to_owned())).filter(|cursor| !cursor.0.is_empty())
+}
+
+async fn messages(view: &View, asked: &Asked) -> Result<Listing, String> {
+    let inbox = &view.console.services.messages;
+    let source = Source::new(asked.source.clone()).map_err(|fault| fault.to_string())?;
+    let request = ListRequest {
+        from: None,
+        to: None,
+        order: asked.order(),
+        limit: MESSAGES,
+        cursor: cursor(&asked.cursor),
+    };
+    let page = inbox::list(inbox, &source, &request).await;
+    let page = page.map_err(|error| error.to_string())?;
+    let found = inbox.get_all(&source, &page.rows).await;
+    Ok((found.map_err(|error| error.to_string())?, page.next))
+}
+
+async fn message(
+    view: &View,
+    source: &str,
+    id: &str,
+    listed: Option<&Result<Listing, String>>,
+) -> Result<Option<InboxMessage>, String> {
+    if let Some(Ok((messages, _))) = listed
+        && let Some(found) = messages.iter().find(|message| message.id.as_str() == id)
+    {
+        return Ok(Some(found.clone()));
+    }
+    let source = Source::new(source).map_err(|fault| fault.to_string())?;
+    let id = MessageId::new(id).map_err(|fault| fault.to_string())?;
+    let found = view.console.services.messages.get(&source, &id).await;
+    found.map_err(|error| error.to_string())
+}
