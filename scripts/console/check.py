@@ -9,6 +9,7 @@ import urllib.parse
 
 from browser import Browser
 from fleet import BUSY, FREEZER, Stack, fill
+from sheets import write_sheets
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 FREEZER_QUERY = urllib.parse.quote(FREEZER, safe="")
@@ -32,6 +33,10 @@ FIRST_BYTE_SECONDS = 0.050
 LIVE_SECONDS = 0.300
 STREAMS = 50
 IDLE_SHARE = 0.05
+# Signals, deliveries and messages pass through queues before they are in the table.
+QUEUED_SECONDS = 3.0
+# Queues are counted every five seconds.
+COUNTED_SECONDS = 8.0
 
 results = []
 
@@ -228,6 +233,64 @@ class Check:
         attempt("a live change on Device", lambda: visible(path, lambda at: f"{510 + at}", lambda at: self.stack.report(shadow, value(at, 510))))
         attempt("a live change on Live", lambda: visible("/live", lambda at: f"{610 + at}", lambda at: self.stack.report(shadow, value(at, 610))))
 
+    def live_parts(self):
+        """Changes on the pages that are read again."""
+        browser, stack = self.browser, self.stack
+
+        def appears(path, act, condition, seconds):
+            self.open(path)
+            browser.wait("the page is live", "return document.querySelector('#live.dot.ok') !== null")
+            act()
+            _, took = browser.wait("the change", condition, seconds)
+            return f"{took * 1000:.0f} ms after the response to the write"
+
+        def inbound(body):
+            url = stack.sqs("GetQueueUrl", {"QueueName": "antumbra-inbound"})["QueueUrl"]
+            stack.sqs("SendMessage", {"QueueUrl": url, "MessageBody": body})
+
+        def in_part(part, text):
+            return f"return document.getElementById({part!r})?.innerText.includes({text!r})"
+
+        signal = {"signals": [{"sensor_id": "door-102", "data": 7301}]}
+        deliveries = "return document.querySelectorAll('#deliveries [data-row]').length"
+        attempt("a live signal on Sensors", lambda: appears(
+            "/sensors?city=Pozna%C5%84&building=A&id=door-102", lambda: stack.api("POST", "/v1/signals", signal), in_part("sensor", "7301"), QUEUED_SECONDS))
+
+        def delivery():
+            self.open("/deliveries?client=night-watch")
+            before = browser.script(deliveries)
+            return appears("/deliveries?client=night-watch", lambda: stack.api("POST", "/v1/clients/night-watch/test"), f"{deliveries} > {before}", QUEUED_SECONDS)
+
+        attempt("a live delivery on Deliveries", delivery)
+        body = '{"thingName":"testThing","epochTime":1999999999,"marker":"live-7302"}'
+        attempt("a live message on Inbox", lambda: appears("/inbox?source=testThing", lambda: inbound(body), in_part("messages", "live-7302"), QUEUED_SECONDS))
+
+        def counted():
+            self.open("/queues?queue=quarantine")
+            number = "document.querySelector('.tile[aria-current] b').textContent"
+            before = browser.script(f"return {number}")
+            return appears("/queues?queue=quarantine", lambda: inbound("{"), f"return {number} !== {before!r}", COUNTED_SECONDS)
+
+        attempt("a live count on Queues", counted)
+
+        def held_back():
+            self.open("/deliveries?client=night-watch")
+            browser.wait("the page is live", "return document.querySelector('#live.dot.ok') !== null")
+            browser.script("document.querySelector('#deliveries [data-row] a').focus()")
+            stack.api("POST", "/v1/clients/night-watch/test")
+            browser.wait("new rows wait", "return document.querySelector('#deliveries .held-back') !== null", QUEUED_SECONDS)
+            expect(browser.script("return document.activeElement.closest('#deliveries') !== null"), "the focus is lost")
+
+        attempt("rows do not move under the focus", held_back)
+
+        def send():
+            self.open("/inbox?source=testThing")
+            browser.click(browser.find("form[action='/inbox/send'] button"))
+            browser.wait("it is sent", "return document.body.innerText.includes('is in the outbound queue')")
+            browser.wait("it waits", "return document.getElementById('outbound').innerText.includes('message waits')", COUNTED_SECONDS)
+
+        attempt("a message to a device", send)
+
     def use(self):
         """The slider, the test bench, a redelivery and a redrive."""
         browser = self.browser
@@ -319,9 +382,10 @@ class Check:
         self.open("/queues")
         streams = []
         headers = {"cookie": cookie, "accept": "text/event-stream", "sec-fetch-site": "same-origin"}
-        for _ in range(STREAMS):
+        for number in range(STREAMS):
             connection = http.client.HTTPConnection(self.stack.http)
-            connection.request("GET", "/events?page=live", headers=headers)
+            page = NAVIGATION[number % len(NAVIGATION)].lower()
+            connection.request("GET", f"/events?page={page}", headers=headers)
             response = connection.getresponse()
             expect(response.status == 200, f"an event stream answers {response.status}")
             streams.append((connection, response))
@@ -370,6 +434,7 @@ def main():
     parser.add_argument("--devices", type=int, default=1000)
     parser.add_argument("--screenshots", type=pathlib.Path, default=REPOSITORY / "target" / "console")
     parser.add_argument("--images", action="store_true")
+    parser.add_argument("--design", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.screenshots.mkdir(parents=True, exist_ok=True)
     stack = Stack(arguments.binary, REPOSITORY)
@@ -384,8 +449,10 @@ def main():
         if arguments.images:
             one.images(REPOSITORY / "docs" / "images")
         one.every_page()
+        write_sheets(browser, arguments.screenshots, [name for name, _, _ in PAGES], arguments.design)
         one.navigation()
         one.live()
+        one.live_parts()
         one.use()
         one.figures()
     finally:

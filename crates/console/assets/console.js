@@ -73,6 +73,64 @@
     if (fresh.tagName === "TR") tint(fresh);
   };
 
+  // Parts: their rows are replaced where they are; rows that came or went wait while somebody reads there.
+  const withoutAges = (element) => {
+    const copy = element.cloneNode(true);
+    for (const part of all("time, [data-aging]", copy)) part.textContent = "";
+    for (const part of [copy, ...all("[class]", copy)]) {
+      part.classList.remove("fresh");
+      if (!part.classList.length) part.removeAttribute("class");
+    }
+    return copy.outerHTML;
+  };
+  const isTypedIn = (element) => element.contains(document.activeElement)
+    && document.activeElement.matches("input, textarea, select, button, summary");
+  const put = (fresh, old) => {
+    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const open = all("details", old).map((one) => one.open);
+    all("details", fresh).forEach((one, at) => { if (at < open.length) one.open = open[at]; });
+    old.replaceWith(fresh);
+    copyable(fresh);
+    if (focused !== null) {
+      const links = [fresh, ...all("a", fresh)];
+      links.find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
+    }
+  };
+  const swap = (html) => {
+    const fresh = parse(html);
+    const old = fresh && document.getElementById(fresh.id);
+    if (!fresh) return;
+    if (!old) return reload();
+    const rows = all("[data-row]", old), freshRows = all("[data-row]", fresh);
+    const known = new Map(rows.map((row) => [row.id, row]));
+    const isChanged = (row) => !known.has(row.id) || withoutAges(known.get(row.id)) !== withoutAges(row);
+    const changed = freshRows.filter(isChanged);
+    const isRead = rows.length > 0 && (old.matches(":hover") || old.contains(document.activeElement));
+    if (isTypedIn(old) && !rows.length) return;
+    if (!isRead && !isTypedIn(old)) {
+      put(fresh, old);
+      return changed.forEach(tint);
+    }
+    const added = freshRows.filter((row) => !known.has(row.id)).length;
+    const gone = rows.length + added - freshRows.length;
+    for (const row of changed) {
+      const shown = known.get(row.id);
+      if (!shown || isTypedIn(shown)) continue;
+      const copy = row.cloneNode(true);
+      put(copy, shown);
+      tint(copy);
+    }
+    const bar = one(":scope > .held-back", old);
+    if (!added && !gone) return bar?.remove();
+    const text = [added ? `${added} new` : "", gone ? `${gone} gone` : ""].filter(Boolean).join(", ");
+    const show = make("button", { className: "btn small", type: "button", textContent: "Show", onclick: () => put(fresh, old) });
+    const note = make("div", { className: "held-back", role: "status" }, make("span", { textContent: `${old.dataset.part}: ${text}` }), show);
+    if (bar) bar.replaceWith(note); else old.prepend(note);
+  };
+  const reload = () => {
+    if (!document.activeElement?.matches("input, textarea, select")) location.reload();
+  };
+
   // An entry goes to the top of its list, unless somebody reads there; in the stream, above those that are not newer.
   const written = (entry) => Date.parse(one("time", entry)?.dateTime);
   const insert = (list, entry) => {
@@ -115,6 +173,10 @@
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (!response.ok) return;
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const part of all("[data-part]")) {
+      const fresh = page.getElementById(part.id);
+      if (fresh) swap(fresh.outerHTML);
+    }
     for (const part of all("[data-rows], #state, #timeline, #stream, #timebar")) {
       const fresh = part.id ? page.getElementById(part.id) : page.querySelector("[data-rows]");
       if (fresh && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(fresh));
@@ -147,6 +209,8 @@
     });
     source.addEventListener("fragment", (event) => replace(event.data));
     source.addEventListener("entry", (event) => add(event.data));
+    source.addEventListener("part", (event) => swap(event.data));
+    source.addEventListener("reload", reload);
     source.addEventListener("lagged", refresh);
     source.onerror = () => {
       lostSince ||= Date.now();
@@ -197,14 +261,17 @@
   slide();
 
   // Copy ---------------------------------------------------------------------------
-  for (const button of all("[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
-    });
-  }
+  const copyable = (root) => {
+    for (const button of all("[data-copy]", root)) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      });
+    }
+  };
+  copyable(document);
 
   // Toast ---------------------------------------------------------------------------
   const toast = one("#toast");

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use antumbra_service::shadows::ShadowId;
 use antumbra_service::shadows::id::DEFAULT_NAME;
@@ -164,6 +165,12 @@ pub(crate) fn toast(message: &Markup) -> Markup {
 /// Live, or not; the script keeps it up to date.
 pub(crate) fn live_state(text: &str) -> Markup {
     html! { span #live.dot.hollow data-live=(text) { "Not live" } }
+}
+
+/// Id of an element for a text from outside, the same each time.
+pub(crate) fn element_id(kind: &str, text: &str) -> String {
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(text);
+    format!("{kind}{hash:016x}")
 }
 
 /// A number with separators of thousands.

@@ -28,6 +28,6 @@ mod time;
 mod tree;
 mod view;
 
-pub use live::{Changes, Follow, ShadowChange, follow_feed};
+pub use live::{ChangedItem, Changes, Follow, FollowedChange, ShadowChange, follow_feed};
 pub use pages::console;
 pub use state::{Console, DEVICE_CHANGES, Options, Place, system_zone};

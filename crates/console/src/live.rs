@@ -3,6 +3,8 @@
 //! One reader per process follows the changes, and only while a page listens. It reads what the lists show once, and hands
 //! it to all pages; each renders it with its own links and time zone.
 
+mod parts;
+
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::pin::pin;
@@ -14,6 +16,7 @@ use antumbra_dynamodb::Feed;
 use antumbra_service::history::feed::{FeedChange, FeedFilter, FeedStart, NewerOnly};
 use antumbra_service::history::{DocumentChange, RecordedChange};
 use antumbra_service::shadows::{DocumentSet, ShadowId};
+use antumbra_wire::items::ItemKind;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
@@ -27,6 +30,8 @@ use crate::pages::fleet::{FleetRow, read_rows, render_row};
 use crate::pages::{changes, device};
 use crate::state::Console;
 use crate::view::View;
+
+pub(crate) use parts::{Parts, live_text};
 
 /// The event stream of a page.
 pub(crate) const PATH: &str = "/events";
@@ -79,11 +84,32 @@ pub(crate) struct LiveChange {
     pub(crate) matches: Option<Vec<Match>>,
 }
 
-/// Changes from now on, in order per shadow; or the reason why they cannot be followed.
-pub type Changes = BoxStream<'static, Result<Vec<ShadowChange>, String>>;
+/// A write or delete of an item that is not a shadow's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedItem {
+    pub kind: ItemKind,
+    /// Id in the partition key, such as a sensor, a client or the source of a message.
+    pub owner: String,
+}
 
-/// Opens a stream of changes.
-pub type Follow = Arc<dyn Fn() -> Changes + Send + Sync>;
+/// A change that the console follows.
+#[derive(Debug, Clone)]
+pub enum FollowedChange {
+    Shadow(ShadowChange),
+    Item(ChangedItem),
+}
+
+/// Changes from now on, in order per shadow; or the reason why they cannot be followed.
+pub type Changes = BoxStream<'static, Result<Vec<FollowedChange>, String>>;
+
+/// A source of changes.
+#[derive(Clone)]
+pub struct Follow {
+    /// Opens a stream of changes.
+    pub open: Arc<dyn Fn() -> Changes + Send + Sync>,
+    /// It has changes of items that are not shadows. Without them, pages of such items are read again every few seconds.
+    pub has_items: bool,
+}
 
 /// Changes that one read of the feed returns.
 const FEED_PAGE: usize = 500;
@@ -92,7 +118,7 @@ const FEED_WAIT: Duration = Duration::from_secs(15);
 
 /// Follows the change feed of a deployment.
 pub fn follow_feed(feed: Feed) -> Follow {
-    Arc::new(move || {
+    let open = move || {
         let start = (feed.clone(), FeedStart::Now, NewerOnly::default());
         stream::unfold(start, |(feed, start, mut newer)| async move {
             let filter = FeedFilter::default();
@@ -102,6 +128,7 @@ pub fn follow_feed(feed: Feed) -> Follow {
                     let mut changes = page.changes;
                     changes.retain(|change| newer.is_new(change));
                     let changes = changes.into_iter().map(ShadowChange::from);
+                    let changes = changes.map(FollowedChange::Shadow);
                     let next = FeedStart::parse(&page.cursor.0);
                     Some((Ok(changes.collect()), (feed, next, newer)))
                 }
@@ -110,7 +137,11 @@ pub fn follow_feed(feed: Feed) -> Follow {
             }
         })
         .boxed()
-    })
+    };
+    Follow {
+        open: Arc::new(open),
+        has_items: false,
+    }
 }
 
 /// News for open pages.
@@ -119,6 +150,7 @@ enum News {
     Change(Arc<LiveChange>),
     /// A shadow as it is now.
     Row(Arc<FleetRow>),
+    Items(Arc<[ChangedItem]>),
     Stop,
 }
 
@@ -128,6 +160,7 @@ pub(crate) struct Live {
     news: broadcast::Sender<News>,
     is_running: AtomicBool,
     recent: Mutex<VecDeque<Arc<LiveChange>>>,
+    open_pages: parts::OpenPages,
 }
 
 impl Live {
@@ -137,7 +170,13 @@ impl Live {
             news: broadcast::Sender::new(BEHIND),
             is_running: AtomicBool::new(false),
             recent: Mutex::default(),
+            open_pages: parts::OpenPages::default(),
         }
+    }
+
+    /// Returns whether changes of other items than shadows are followed.
+    fn has_items(&self) -> bool {
+        self.follow.as_ref().is_some_and(|follow| follow.has_items)
     }
 
     /// The last changes that the reader saw, newest first.
@@ -175,7 +214,7 @@ impl Live {
         if let Some(follow) = &self.follow
             && !self.is_running.swap(true, Ordering::AcqRel)
         {
-            tokio::spawn(read(Arc::downgrade(console), Arc::clone(follow)));
+            tokio::spawn(read(Arc::downgrade(console), follow.clone()));
         }
         receiver
     }
@@ -183,7 +222,7 @@ impl Live {
 
 /// Follows the changes until nobody listens.
 async fn read(console: Weak<Console>, follow: Follow) {
-    let mut changes = follow();
+    let mut changes = (follow.open)();
     let mut rows = Rows::default();
     let mut idle_since: Option<Instant> = None;
     loop {
@@ -194,17 +233,26 @@ async fn read(console: Weak<Console>, follow: Follow) {
         let live = &console.live;
         match next {
             Ok(Some(Ok(page))) => {
+                let mut items = Vec::new();
                 for change in page {
-                    rows.changed(change.shadow.clone());
-                    live.publish(&console, change);
+                    match change {
+                        FollowedChange::Shadow(change) => {
+                            rows.changed(change.shadow.clone());
+                            live.publish(&console, change);
+                        }
+                        FollowedChange::Item(item) => items.push(item),
+                    }
+                }
+                if !items.is_empty() {
+                    let _ = live.news.send(News::Items(items.into()));
                 }
             }
             Ok(Some(Err(reason))) => {
                 tracing::warn!(reason, "the changes cannot be followed; trying again");
                 sleep(AFTER_ERROR).await;
-                changes = follow();
+                changes = (follow.open)();
             }
-            Ok(None) => changes = follow(),
+            Ok(None) => changes = (follow.open)(),
             Err(_) => {}
         }
         rows.send_due(&console).await;
@@ -278,6 +326,9 @@ enum Page {
 
 /// `/events`: what changes on a page, while it is open.
 pub(crate) async fn events(mut view: View) -> Response {
+    if let Some(page) = view.get("page").and_then(parts::PartedPage::parse) {
+        return parts::events(view, page);
+    }
     let page = match view.get("page") {
         Some("device") => match device::shadow_of(&view) {
             Ok(shadow) => Page::Device(shadow),

@@ -4,14 +4,14 @@
 //! [`console`], and an entry of the navigation in `view.rs`.
 
 pub(crate) mod changes;
-mod deliveries;
+pub(crate) mod deliveries;
 pub(crate) mod device;
 pub(crate) mod fleet;
-mod inbox;
+pub(crate) mod inbox;
 mod login;
-mod queues;
-mod registrations;
-mod sensors;
+pub(crate) mod queues;
+pub(crate) mod registrations;
+pub(crate) mod sensors;
 
 use std::sync::Arc;
 

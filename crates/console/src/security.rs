@@ -10,4 +10,4 @@ mod logins;
 
 pub(crate) use guard::{Session, guard, headers, start_session};
 pub use host::is_loopback;
-pub(crate) use logins::{Logins, SessionId};
+pub(crate) use logins::{Logins, SessionId, random};

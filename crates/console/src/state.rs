@@ -9,6 +9,8 @@ use jiff::tz::TimeZone;
 
 use crate::live::{Follow, Live};
 use crate::matches::Matcher;
+use crate::pages::deliveries::LastAttempts;
+use crate::pages::queues::CountsCache;
 use crate::security::Logins;
 
 /// Facts about the deployment, shown beside every page.
@@ -56,6 +58,8 @@ pub struct Console {
     pub(crate) live: Live,
     pub(crate) matcher: Matcher,
     pub(crate) device_changes: usize,
+    pub(crate) last_attempts: LastAttempts,
+    pub(crate) counts: CountsCache,
 }
 
 /// Numbers beside the names of pages, as of the last read of these pages.
@@ -80,6 +84,8 @@ impl Console {
             live: Live::new(options.follow),
             matcher: Matcher::default(),
             device_changes: options.device_changes,
+            last_attempts: LastAttempts::default(),
+            counts: CountsCache::default(),
         })
     }
 

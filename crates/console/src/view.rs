@@ -63,6 +63,7 @@ const MARK: PreEscaped<&str> = PreEscaped(
 type Parameters = Vec<(String, String)>;
 
 /// A request to a page.
+#[derive(Clone)]
 pub(crate) struct View {
     pub(crate) console: Arc<Console>,
     session: Session,
@@ -110,6 +111,22 @@ impl View {
     pub(crate) fn show_as(&mut self, path: &str) {
         self.path = path.to_owned();
         self.query.retain(|(key, _)| key != "page");
+    }
+
+    /// The event stream of this page with other values of some parameters; none for a page that answers a form.
+    pub(crate) fn events(&self, path: &str, parameters: &[(&str, &str)]) -> Option<String> {
+        let page = path.trim_start_matches('/');
+        let parameters = [&[("page", page)], parameters].concat();
+        let shown = View {
+            path: crate::live::PATH.to_owned(),
+            ..self.clone()
+        };
+        (self.path == path).then(|| shown.with(&parameters))
+    }
+
+    /// A text that is the same for requests of one session to one URL.
+    pub(crate) fn key(&self) -> String {
+        format!("{} {}", self.session.csrf, self.with(&[]))
     }
 
     /// A parameter of the URL, unless it is empty.

@@ -303,7 +303,7 @@ impl Stack {
             options.http_port,
             tokens,
             Arc::clone(&files),
-            &streams[0],
+            &streams,
         )
         .await?;
         let addresses = Addresses {

@@ -1,5 +1,6 @@
 //! `/deliveries`: webhook clients with the state of their circuits, deliveries with every attempt, redelivery.
 
+mod attempts;
 mod clients;
 mod inspector;
 mod list;
@@ -8,20 +9,23 @@ mod write;
 
 use std::sync::Arc;
 
+use antumbra_wire::items::ItemKind;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::components::{cmd, command, empty, error_note, quoted};
+use crate::components::{cmd, command, empty, error_note, live_state, quoted};
+use crate::live::{ChangedItem, Parts, live_text};
 use crate::state::Console;
 use crate::view::{Nav, View};
 use model::{Model, model};
 
+pub(crate) use attempts::LastAttempts;
 pub(super) use list::event;
 
-const PATH: &str = "/deliveries";
+pub(crate) const PATH: &str = "/deliveries";
 const REDELIVER: &str = "/deliveries/redeliver";
 const REDELIVER_SINCE: &str = "/deliveries/redeliver-since";
 const ENABLE: &str = "/deliveries/enable";
@@ -89,57 +93,97 @@ async fn show(view: View) -> Response {
 }
 
 async fn respond(view: &View, asked: Asked, failure: Option<Markup>) -> Response {
-    let content = match model(view, asked).await {
-        Ok(model) => render(view, &model, failure.as_ref()),
-        Err(error) => html! {
-            (head())
-            (error_note("The clients cannot be listed.", &error, view))
-        },
-    };
+    let model = model(view, asked).await;
+    let content = render(view, &model, failure.as_ref());
     view.page(Nav::Deliveries, "Deliveries", &content)
 }
 
-fn head() -> Markup {
+/// The parts of the page that change.
+pub(crate) async fn parts(view: &View) -> Parts {
+    parts_of(view, &model(view, Asked::read(view)).await)
+}
+
+fn parts_of(view: &View, model: &Result<Model, String>) -> Parts {
+    let model = match model {
+        Ok(model) => model,
+        Err(error) => {
+            let error = error_note("The clients cannot be listed.", error, view);
+            return vec![("clients", html! { div #clients data-part { (error) } })];
+        }
+    };
+    if model.has_no_clients() {
+        let none = html! {
+            section.panel #clients data-part {
+                (empty("No clients yet", &html! {
+                    p { "A client is a webhook that receives the events of the sensors it is linked to." }
+                    (cmd(&command(view, "clients create 'Night watch' https://hooks.example.com/antumbra")))
+                }))
+            }
+        };
+        return vec![("clients", none)];
+    }
+    let mut parts = vec![
+        ("clients", clients::clients(view, model)),
+        ("deliveries", list::deliveries(view, model)),
+    ];
+    if let (None, Some(selected)) = (&model.plan, &model.selected) {
+        let delivery = inspector::inspector(view, &model.asked, selected);
+        parts.push(("delivery", delivery));
+    }
+    parts
+}
+
+/// Returns whether a change of an item may change the page.
+pub(crate) fn shows(item: &ChangedItem) -> bool {
+    matches!(item.kind, ItemKind::Delivery | ItemKind::ClientInfo)
+}
+
+fn head(view: &View) -> Markup {
     html! {
         div.head {
             h1 { "Deliveries" }
             span.mute { "Webhooks to the clients of sensors" }
+            span.push.soft { (live_state(live_text(view))) }
         }
     }
 }
 
-fn render(view: &View, model: &Model, failure: Option<&Markup>) -> Markup {
-    let asked = &model.asked;
-    if model.clients.is_empty() && asked.clients_cursor.is_empty() {
-        return html! {
-            (head())
-            div.stack {
-                @if let Some(failure) = failure { (failure) }
-                section.panel {
-                    (empty("No clients yet", &html! {
-                        p { "A client is a webhook that receives the events of the sensors it is linked to." }
-                        (cmd(&command(view, "clients create 'Night watch' https://hooks.example.com/antumbra")))
-                    }))
+fn render(view: &View, model: &Result<Model, String>, failure: Option<&Markup>) -> Markup {
+    let parts = parts_of(view, model);
+    let part = |wanted: &str| {
+        let found = parts.iter().find(|(id, _)| *id == wanted);
+        found.map(|(_, part)| part)
+    };
+    let model = match model {
+        Ok(model) if !model.has_no_clients() => model,
+        _ => {
+            return html! {
+                (head(view))
+                div.stack data-events=[view.events(PATH, &[])] {
+                    @if let Some(failure) = failure { (failure) }
+                    @for (_, part) in &parts { (part) }
                 }
-            }
-        };
-    }
+            };
+        }
+    };
+    let asked = &model.asked;
     let has_aside = model.selected.is_some() || model.plan.is_some();
     let arguments = match asked.client.as_str() {
         "" => "clients list".to_owned(),
         client => format!("clients deliveries {}", quoted(client)),
     };
     html! {
-        (head())
-        div.stack {
+        (head(view))
+        // The client that is shown stays, also if another one needs attention meanwhile.
+        div.stack data-events=[view.events(PATH, &[("client", &asked.client)])] {
             @if let Some(failure) = failure { (failure) }
             @if let Some(held) = model.held { (clients::ask_enable(view, asked, held)) }
-            (clients::clients(view, model))
+            @if let Some(part) = part("clients") { (part) }
             (list::filter(view, model))
             div class={ "cols" @if has_aside { " cols-inspect" } } {
-                (list::deliveries(view, model))
+                @if let Some(part) = part("deliveries") { (part) }
                 @if let Some(plan) = &model.plan { (inspector::dry_run(view, asked, plan)) }
-                @else if let Some(selected) = &model.selected { (inspector::inspector(view, asked, selected)) }
+                @if let Some(part) = part("delivery") { (part) }
             }
             (cmd(&command(view, &arguments)))
         }

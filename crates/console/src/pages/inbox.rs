@@ -1,31 +1,36 @@
 //! `/inbox`: sources, their messages, one message. Messages that could not be processed are in the quarantine.
 
 mod model;
+mod outbound;
 mod panels;
+mod write;
 
 use std::sync::Arc;
 
-use antumbra_service::inbox::{MessageDeleter as _, MessageId, Order, Source};
+use antumbra_service::inbox::Order;
+use antumbra_wire::items::ItemKind;
 use axum::Router;
-use axum::extract::Form;
 use axum::response::Response;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::components::{cmd, command, cut_at, empty, error_note, quoted};
+use crate::components::{cmd, command, empty, live_state, number, quoted};
+use crate::live::{ChangedItem, Parts, live_text};
 use crate::state::Console;
 use crate::view::{Nav, View};
 use model::{Model, model};
 use panels::{message_panel, messages_panel, sources};
 
-const PATH: &str = "/inbox";
+pub(crate) const PATH: &str = "/inbox";
 const DELETE: &str = "/inbox/delete";
+const SEND: &str = "/inbox/send";
 
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
         .route(PATH, get(show))
-        .route(DELETE, post(delete))
+        .route(DELETE, post(write::delete))
+        .route(SEND, post(write::send))
 }
 
 /// The state of the page, from its URL or from a form.
@@ -39,6 +44,10 @@ struct Asked {
     sources: String,
     /// Ask before the message is deleted.
     confirm: String,
+    /// A message to a device, as it was typed, and the key under which it is sent once.
+    device: String,
+    text: String,
+    key: String,
 }
 
 impl Asked {
@@ -51,6 +60,7 @@ impl Asked {
             cursor: get("cursor"),
             sources: get("sources"),
             confirm: get("confirm"),
+            ..Asked::default()
         }
     }
 
@@ -86,78 +96,86 @@ async fn respond(view: &View, asked: Asked, failure: Option<Markup>) -> Response
     view.page(Nav::Inbox, "Inbox", &render(view, &model, failure.as_ref()))
 }
 
-async fn delete(view: View, Form(asked): Form<Asked>) -> Response {
-    let names = Source::new(asked.source.clone()).and_then(|source| {
-        let id = MessageId::new(asked.message.clone())?;
-        Ok((source, id))
-    });
-    let deleted = match names {
-        Ok((source, id)) => {
-            let inbox = &view.console.services.messages;
-            let deleted = inbox.delete(&source, &id, view.console.now()).await;
-            deleted.map_err(|error| error.to_string())
+/// The parts of the page that change.
+pub(crate) async fn parts(view: &View) -> Parts {
+    parts_of(view, &model(view, Asked::read(view)).await)
+}
+
+fn parts_of(view: &View, model: &Model) -> Parts {
+    let mut parts = match model.is_empty() {
+        true => {
+            let none = html! {
+                section.panel #sources data-part {
+                    (empty("No messages yet", &html! {
+                        p { "A source appears with its first message in the inbound queue. Send one to try:" }
+                        (cmd(&command(view, "messages send testThing")))
+                    }))
+                }
+            };
+            vec![("sources", none)]
         }
-        Err(fault) => Err(fault.to_string()),
+        // A message that is open stays as it is.
+        false => vec![
+            ("sources", sources(view, model)),
+            ("messages", messages_panel(view, model)),
+        ],
     };
-    match deleted {
-        Ok(()) => {
-            let message = html! { span { b.ok { "Deleted:" } " message " code { (cut_at(&asked.message, 60)) } } };
-            let href = Asked {
-                message: String::new(),
-                ..asked
+    parts.push(("outbound", outbound::waiting(view, &model.outbound)));
+    parts
+}
+
+/// Returns whether a change of an item may change the page.
+pub(crate) fn shows(item: &ChangedItem) -> bool {
+    matches!(item.kind, ItemKind::InboxMessage | ItemKind::InboxSource)
+}
+
+fn head(view: &View, model: &Model) -> Markup {
+    let inbound = &view.console.services.failed_messages.urls.inbound;
+    let inbound = inbound.rsplit('/').next().unwrap_or_default();
+    html! {
+        div.head {
+            h1 { "Inbox" }
+            nav.seg aria-label="Inbox" {
+                a href=(view.href(PATH, &[])) aria-current="page" { "Messages" }
+                a href=(view.href("/queues", &[("queue", "quarantine")])) {
+                    "Quarantine" @if model.quarantined > 0 { ", " (number(model.quarantined)) }
+                }
             }
-            .href(&view, &[]);
-            view.redirect(&href, message)
-        }
-        Err(error) => {
-            let failure = error_note("The message was not deleted.", &error, &view);
-            respond(&view, asked, Some(failure)).await
+            span.mute { "from " code { (inbound) } ", by source" }
+            span.push.soft { (live_state(live_text(view))) }
         }
     }
 }
 
 fn render(view: &View, model: &Model, failure: Option<&Markup>) -> Markup {
     let asked = &model.asked;
-    let inbound = &view.console.services.failed_messages.urls.inbound;
-    let inbound = inbound.rsplit('/').next().unwrap_or_default();
-    let head = html! {
-        div.head {
-            h1 { "Inbox" }
-            nav.seg aria-label="Inbox" {
-                a href=(view.href(PATH, &[])) aria-current="page" { "Messages" }
-                a href=(view.href("/queues", &[("queue", "quarantine")])) { "Quarantine" }
-            }
-            span.mute { "from " code { (inbound) } ", by source" }
-        }
+    let parts = parts_of(view, model);
+    let part = |wanted: &str| {
+        let found = parts.iter().find(|(id, _)| *id == wanted);
+        found.map(|(_, part)| part)
     };
-    let is_empty = model
-        .sources
-        .as_ref()
-        .is_ok_and(|page| page.rows.is_empty());
-    if is_empty && asked.source.is_empty() {
-        return html! {
-            (head)
-            div.stack {
-                section.panel {
-                    (empty("No messages yet", &html! {
-                        p { "A source appears with its first message in the inbound queue. Send one to try:" }
-                        (cmd(&command(view, "messages send testThing")))
-                    }))
+    // What is open stays open when newer messages arrive.
+    let shown = [
+        ("source", asked.source.as_str()),
+        ("message", &asked.message),
+    ];
+    html! {
+        (head(view, model))
+        div.stack data-events=[view.events(PATH, &shown)] {
+            @if let Some(failure) = failure { (failure) }
+            @if model.is_empty() {
+                @if let Some(part) = part("sources") { (part) }
+            } @else {
+                div class="cols cols-inbox" {
+                    @if let Some(part) = part("sources") { (part) }
+                    @if let Some(part) = part("messages") { (part) }
+                    (message_panel(view, model))
                 }
             }
-        };
-    }
-    let list = format!("messages list {}", quoted(&asked.source));
-    html! {
-        (head)
-        div.stack {
-            @if let Some(failure) = failure { (failure) }
-            div class="cols cols-inbox" {
-                (sources(view, model))
-                (messages_panel(view, model))
-                (message_panel(view, model))
+            (outbound::panel(view, model, part("outbound")))
+            @if !asked.source.is_empty() {
+                (cmd(&command(view, &format!("messages list {}", quoted(&asked.source)))))
             }
-            @if !asked.source.is_empty() { (cmd(&command(view, &list))) }
         }
     }
 }

@@ -17,14 +17,18 @@ use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::components::{cmd, command, empty, error_note, number};
+use crate::components::{cmd, command, empty, error_note, live_state, number};
+use crate::live::Parts;
 use crate::state::Console;
 use crate::view::{Nav, View};
 use messages::contents_of;
-use model::{Model, model};
+use model::{Counts, Model, model, recent_counts};
+
+pub(crate) use model::CountsCache;
+pub(super) use model::quarantined;
 use redrive::failure;
 
-const PATH: &str = "/queues";
+pub(crate) const PATH: &str = "/queues";
 const REDRIVE: &str = "/queues/redrive";
 
 pub(super) fn routes() -> Router<Arc<Console>> {
@@ -131,22 +135,48 @@ fn sqs_names(view: &View, name: QueueName) -> Vec<String> {
     names.collect()
 }
 
+/// The parts of the page that change: counts. Messages are never read for them.
+pub(crate) async fn parts(view: &View) -> Parts {
+    let counts = recent_counts(view).await;
+    let selected = Asked::read(view).queue();
+    let mut parts = vec![("counts", counts_part(view, &counts, selected))];
+    if !is_read(view) {
+        parts.push(("contents", unread(view, &counts, selected)));
+    }
+    parts
+}
+
+/// Returns whether the messages are read, as the URL asks for.
+fn is_read(view: &View) -> bool {
+    view.get("read").or(view.get("plan")).is_some()
+}
+
+fn counts_part(view: &View, counts: &Counts, selected: QueueName) -> Markup {
+    html! {
+        div.stack #counts data-part {
+            @match &counts.queues {
+                Err(error) => (error_note("The queues cannot be counted.", error, view)),
+                Ok(queues) => (tiles(view, queues, selected)),
+            }
+        }
+    }
+}
+
 fn render(view: &View, model: &Model) -> Markup {
     let selected = model.asked.queue();
     html! {
         div.head {
             h1 { "Queues" }
             span.mute { "Messages that need a decision. Counts are SQS estimates" }
-            span.push.soft { "counted " (view.ago(view.now)) ", " a href=(view.with(&[])) { "count again" } }
-        }
-        div.stack {
-            @match &model.counts {
-                Err(error) => (error_note("The queues cannot be counted.", error, view)),
-                Ok(counts) => (tiles(view, counts, selected)),
+            span.push.soft {
+                (live_state("Counted every 5 s")) ", " a href=(view.with(&[])) { "count again" }
             }
+        }
+        div.stack data-events=[view.events(PATH, &[])] {
+            (counts_part(view, &model.counts, selected))
             @if let Some(failed) = &model.failed { (failure(view, failed)) }
             @match &model.contents {
-                None => (unread(view, model, selected)),
+                None => (unread(view, &model.counts, selected)),
                 Some(Err(error)) => (error_note("The messages cannot be read.", error, view)),
                 Some(Ok(contents)) => (contents_of(view, model, contents)),
             }
@@ -179,13 +209,13 @@ fn tiles(view: &View, counts: &[FailedQueue], selected: QueueName) -> Markup {
     }
 }
 
-fn unread(view: &View, model: &Model, selected: QueueName) -> Markup {
-    let counts = model.counts.as_ref().ok();
+fn unread(view: &View, counts: &Counts, selected: QueueName) -> Markup {
+    let counts = counts.queues.as_ref().ok();
     let count =
         counts.and_then(|counts| counts.iter().find(|queue| queue.name == selected.as_str()));
     let is_empty = count.is_some_and(|queue| queue.messages + queue.hidden == 0);
     html! {
-        section.panel {
+        section.panel #contents data-part {
             header { h2 { (title(selected.as_str())) } span.mute { (meaning(selected)) } }
             @if is_empty {
                 (empty("The queue is empty", &html! { p { "Nothing needs a decision here." } }))

@@ -9,24 +9,28 @@ mod draft;
 mod model;
 mod subject;
 mod summary;
+mod table;
 
 use std::sync::Arc;
 
+use antumbra_service::notifications::suspension::Suspension;
 use antumbra_service::shadows::{ShadowId, State};
+use antumbra_wire::items::ItemKind;
 use axum::Router;
 use axum::extract::RawForm;
 use axum::response::Response;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 
-use crate::components::{Tone, cmd, command, cut, cut_at, empty, error_note, note, number};
+use crate::components::{Tone, cmd, command, cut_at, error_note, live_state, note, number};
+use crate::live::{ChangedItem, Parts, ShadowChange, live_text};
 use crate::state::Console;
 use crate::view::{Nav, View};
 use bench::bench;
-use model::{File, Model, model};
-use summary::summary;
+use model::{Model, files, model, recorded_changes, suspensions};
+use table::table;
 
-const PATH: &str = "/registrations";
+pub(crate) const PATH: &str = "/registrations";
 const TRY: &str = "/registrations/try";
 
 /// Registrations that are listed, in the table and in each part of the result.
@@ -142,25 +146,51 @@ impl Asked {
 }
 
 async fn respond(view: &View, asked: Asked) -> Response {
-    let content = match view.console.services.registrations.read() {
+    let suspensions = suspensions(view).await;
+    let content = match files(view) {
         Ok(files) => {
-            let mut files: Vec<File> = files
-                .iter()
-                .map(|(file, text)| File {
-                    summary: summary(file, text),
-                    file: file.clone(),
-                    text: text.clone(),
-                })
-                .collect();
-            files.sort_by(|a, b| a.summary.name.cmp(&b.summary.name));
-            render(view, &model(view, &asked, files).await)
+            let model = model(view, &asked, files).await;
+            render(view, &model, &suspensions)
         }
         Err(error) => html! {
             (head(view, 0))
-            (error_note("The registrations cannot be read.", &error, view))
+            div.stack data-events=[view.events(PATH, &[])] { (unreadable(view, &error)) }
         },
     };
     view.page(Nav::Registrations, "Registrations", &content)
+}
+
+fn unreadable(view: &View, error: &str) -> Markup {
+    let error = error_note("The registrations cannot be read.", &error, view);
+    html! { div #registrations data-part { (error) } }
+}
+
+/// The parts of the page that change: states of registrations, and recorded changes to choose from.
+pub(crate) async fn parts(view: &View) -> Parts {
+    let asked = Asked::read(|name| view.get(name).map(str::to_owned));
+    let mut parts = match files(view) {
+        Ok(files) => {
+            let suspensions = suspensions(view).await;
+            vec![("registrations", table(view, &asked, &files, &suspensions))]
+        }
+        Err(error) => return vec![("registrations", unreadable(view, &error))],
+    };
+    if let Ok(Some(shadow)) = asked.shadow() {
+        let recorded = recorded_changes(view, &shadow).await.unwrap_or_default();
+        parts.push(("recorded", bench::recorded(view, &asked, &recorded)));
+    }
+    parts
+}
+
+/// Returns whether a change of an item may change the page.
+pub(crate) fn shows(item: &ChangedItem) -> bool {
+    item.kind == ItemKind::Suspension
+}
+
+/// Returns whether a change of a shadow may change the page.
+pub(crate) fn shows_shadow(view: &View, change: &ShadowChange) -> bool {
+    let asked = Asked::read(|name| view.get(name).map(str::to_owned));
+    matches!(asked.shadow(), Ok(Some(shadow)) if shadow == change.shadow)
 }
 
 fn head(view: &View, count: usize) -> Markup {
@@ -177,76 +207,29 @@ fn head(view: &View, count: usize) -> Markup {
                     None => { (files) ", as the stream listener uses them" }
                 }
             }
+            span.push.soft { (live_state(live_text(view))) }
         }
     }
 }
 
-fn render(view: &View, model: &Model<'_>) -> Markup {
+fn render(view: &View, model: &Model<'_>, suspensions: &[Suspension]) -> Markup {
+    // The change that is explained stays when newer ones are recorded.
+    let change = model
+        .chosen()
+        .map(|(state, time)| format!("{state}@{time}"));
+    let change = change.filter(|_| view.get("at").is_none());
+    let shown: Vec<(&str, &str)> = change.iter().map(|change| ("change", &**change)).collect();
     html! {
         (head(view, model.files.len()))
-        div.stack {
+        div.stack data-events=[view.events(PATH, &shown)] {
             @if let Err(problems) = &model.loaded {
                 (note(Tone::Bad, "The registrations have problems and match nothing.", &html! {
                     @for problem in problems.iter().take(20) { bdi { (cut_at(problem, 600)) } br; }
                 }, &html! {}))
             }
-            section.panel {
-                @if model.files.is_empty() {
-                    (empty("No registrations", &html! {
-                        p { "A registration is a file that says which changes are sent where. Put one into the directory "
-                            code { "registrations" } "; " code { "antumbra registrations schema" } " prints its schema." }
-                    }))
-                } @else {
-                    (table(view, model))
-                    @if model.files.len() > ROWS {
-                        footer { span { "The first " (ROWS) " by name." } }
-                    }
-                }
-            }
+            (table(view, model.asked, &model.files, suspensions))
             (bench(view, model))
             (cmd(&command(view, "registrations explain change.json")))
-        }
-    }
-}
-
-fn table(view: &View, model: &Model<'_>) -> Markup {
-    let asked = model.asked;
-    let is_selected = |file: &File| asked.name.as_deref() == Some(file.summary.name.as_str());
-    let shown = model.files.iter().enumerate();
-    let shown = shown.filter(|(at, file)| *at < ROWS || is_selected(file));
-    let shown = shown.map(|(_, file)| file);
-    let link = |name: &str| {
-        let mut parameters = vec![("name", name)];
-        if !asked.is_long() {
-            parameters.extend(asked.change_parameters());
-        }
-        format!("{}#bench", view.href(PATH, &parameters))
-    };
-    html! {
-        table.fixed {
-            colgroup { col; col class="wk p1"; col class="p2"; col class="w6"; col class="p1"; col class="w4"; }
-            thead { tr {
-                th { "Name" } th class="p1" { "Key" } th class="p2" { "Conditions" } th { "Target" }
-                th class="p1" { "Sends to" } th { "State" }
-            } }
-            tbody {
-                @for file in shown {
-                    @let one = &file.summary;
-                    tr aria-current=[is_selected(file).then_some("true")] {
-                        td { a href=(link(&one.name)) title=[one.description.as_deref()] { bdi { (cut(&one.name)) } } }
-                        td class="p1 mono soft" title=[one.key.as_deref()] {
-                            @match &one.key { Some(key) => bdi { (cut(key)) } None => { "every shadow" } }
-                        }
-                        td class="p2 soft" title=(one.conditions) { bdi { (cut(&one.conditions)) } }
-                        td { bdi { (cut(&one.target)) } }
-                        td class="p1 mono soft" title=(one.sends_to) { bdi { (cut(&one.sends_to)) } }
-                        td {
-                            @if one.enabled { span.dot.ok { "on" } }
-                            @else { span class="dot hollow mute" { "off" } }
-                        }
-                    }
-                }
-            }
         }
     }
 }

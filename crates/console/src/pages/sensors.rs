@@ -11,12 +11,14 @@ mod table;
 use std::sync::Arc;
 
 use antumbra_service::sensors::{Connection, LocationPrefix, SensorWithState};
+use antumbra_wire::items::ItemKind;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
 
-use crate::components::{cmd, command, empty, error_note, number, quoted};
+use crate::components::{cmd, command, empty, error_note, live_state, number, quoted};
+use crate::live::{ChangedItem, Parts, live_text};
 use crate::state::Console;
 use crate::view::{Nav, View};
 use inspector::inspector;
@@ -24,7 +26,7 @@ use map::{crumbs, map, siblings};
 use model::{Listed, Model, READ, model};
 use table::table;
 
-const PATH: &str = "/sensors";
+pub(crate) const PATH: &str = "/sensors";
 
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new().route(PATH, get(show))
@@ -36,6 +38,37 @@ const LEVELS: [&str; 4] = ["city", "building", "floor", "room"];
 async fn show(view: View) -> Response {
     let model = model(&view).await;
     view.page(Nav::Sensors, "Sensors", &render(&view, &model))
+}
+
+/// The parts of the page that change.
+pub(crate) async fn parts(view: &View) -> Parts {
+    parts_of(view, &model(view).await)
+}
+
+fn parts_of(view: &View, model: &Model) -> Parts {
+    let mut parts = match &model.sensors {
+        Err(error) => {
+            let error = error_note("The sensors cannot be listed.", error, view);
+            vec![("places", html! { div #places data-part { (error) } })]
+        }
+        Ok(listed) => listing(view, model.place.as_ref(), listed),
+    };
+    if let Some(selected) = &model.selected {
+        parts.push(("sensor", inspector(view, selected)));
+    }
+    parts
+}
+
+/// Returns whether a change of an item may change the page.
+pub(crate) fn shows(view: &View, item: &ChangedItem) -> bool {
+    let selected = view.get("id");
+    match item.kind {
+        ItemKind::SensorState | ItemKind::SensorInfo => true,
+        ItemKind::Reading | ItemKind::Link => selected == Some(&*item.owner),
+        // The key of a delivery does not name its sensor.
+        ItemKind::Delivery => selected.is_some(),
+        _ => false,
+    }
 }
 
 /// A link within the page: to a place, or to a sensor in the place that is shown.
@@ -61,6 +94,7 @@ fn count(sensors: &[&SensorWithState], of: Connection) -> usize {
 
 fn render(view: &View, model: &Model) -> Markup {
     let has_aside = model.selected.is_some();
+    let parts = parts_of(view, model);
     let arguments = match view.get("id") {
         Some(id) => format!("sensors show {}", quoted(id)),
         None => "sensors list".to_owned(),
@@ -68,6 +102,7 @@ fn render(view: &View, model: &Model) -> Markup {
     html! {
         div.head {
             h1 { "Sensors" }
+            span.soft { (live_state(live_text(view))) }
             form class="filter push" method="get" role="search" action=(PATH) {
                 @for name in ["city", "building", "floor", "room", "show", "tz", "time"] {
                     @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
@@ -80,33 +115,31 @@ fn render(view: &View, model: &Model) -> Markup {
             }
         }
         div class={ "cols" @if has_aside { " cols-inspect" } } {
-            div.stack {
-                @match &model.sensors {
-                    Err(error) => (error_note("The sensors cannot be listed.", error, view)),
-                    Ok(listed) => (listing(view, model.place.as_ref(), listed)),
-                }
+            div.stack data-events=[view.events(PATH, &[])] {
+                @for (_, part) in parts.iter().filter(|(id, _)| *id != "sensor") { (part) }
                 (cmd(&command(view, &arguments)))
             }
-            @if let Some(selected) = &model.selected { (inspector(view, selected)) }
+            @for (_, part) in parts.iter().filter(|(id, _)| *id == "sensor") { (part) }
         }
     }
 }
 
-fn listing(view: &View, place: Option<&LocationPrefix>, listed: &Listed) -> Markup {
+fn listing(view: &View, place: Option<&LocationPrefix>, listed: &Listed) -> Parts {
     let is_filtered = place.is_some() || view.get("show").is_some() || view.get("cursor").is_some();
     if listed.rows.is_empty() && listed.next.is_none() && !is_filtered {
-        return html! {
-            section.panel {
+        let none = html! {
+            section.panel #places data-part {
                 (empty("No sensors yet", &html! {
                     p { "A sensor is registered before its first signal." }
                     (cmd(&command(view, "sensors register door-213 Poznań A 2 213 --type lock")))
                 }))
             }
         };
+        return vec![("places", none)];
     }
     let sensors: Vec<&SensorWithState> = listed.rows.iter().collect();
-    html! {
-        section.panel {
+    let places = html! {
+        section.panel #places data-part {
             header { (crumbs(view, place)) (siblings(view, place, &sensors)) }
             div.body.stack { (map(view, place, &sensors)) }
             footer {
@@ -118,8 +151,11 @@ fn listing(view: &View, place: Option<&LocationPrefix>, listed: &Listed) -> Mark
                 }
             }
         }
-        (table(view, listed, &sensors))
-    }
+    };
+    vec![
+        ("places", places),
+        ("sensors", table(view, listed, &sensors)),
+    ]
 }
 
 fn totals(sensors: &[&SensorWithState]) -> Markup {

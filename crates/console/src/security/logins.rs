@@ -101,7 +101,7 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 /// 256 bits from the operating system, for URLs and cookies.
-fn random() -> String {
+pub(crate) fn random() -> String {
     let mut bytes = [0; 32];
     // A system without randomness has no secrets, and so no console.
     #[allow(clippy::expect_used)]

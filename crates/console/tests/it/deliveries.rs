@@ -5,7 +5,7 @@ use antumbra_service::deliveries::{HistoryQuery, Subject};
 
 use crate::support::{TestConsole, TestOptions, text};
 
-async fn create(console: &TestConsole, id: &str, name: &str) -> ClientId {
+pub(crate) async fn create(console: &TestConsole, id: &str, name: &str) -> ClientId {
     let client = NewClient {
         id: Some(ClientId::new(id).unwrap()),
         name: name.to_owned(),

@@ -11,19 +11,26 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use crate::device::change;
-use crate::support::{TestConsole, TestOptions, text};
+use crate::support::{RequestBuilder, TestConsole, TestOptions, text};
 
 /// An open event stream.
-struct Events {
+pub(crate) struct Events {
     body: Incoming,
     text: String,
 }
 
 impl Events {
-    async fn open(console: &TestConsole, path: &str) -> Events {
-        let request = console
-            .request("GET", path)
-            .header("sec-fetch-site", "same-origin");
+    pub(crate) async fn open(console: &TestConsole, path: &str) -> Events {
+        Events::of(console.request("GET", path)).await
+    }
+
+    /// Opens a stream with the cookie of another session.
+    pub(crate) async fn open_as(console: &TestConsole, path: &str, cookie: &str) -> Events {
+        Events::of(console.request("GET", path).header("cookie", cookie)).await
+    }
+
+    async fn of(request: RequestBuilder) -> Events {
+        let request = request.header("sec-fetch-site", "same-origin");
         let response = request.open().await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -36,7 +43,7 @@ impl Events {
     }
 
     /// Reads until a text has arrived, and returns everything since the last call.
-    async fn until(&mut self, wanted: &str) -> String {
+    pub(crate) async fn until(&mut self, wanted: &str) -> String {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         while !self.text.contains(wanted) {
             let frame = tokio::time::timeout_at(deadline, self.body.frame()).await;
@@ -48,7 +55,7 @@ impl Events {
     }
 }
 
-fn led(console: &TestConsole, id: &str, version: i64, value: &str) -> ShadowChange {
+pub(crate) fn led(console: &TestConsole, id: &str, version: i64, value: &str) -> ShadowChange {
     let mut change = change(console, version);
     let leaf = PatchedLeaf {
         pointer: "/led".to_owned(),
@@ -68,7 +75,7 @@ fn led(console: &TestConsole, id: &str, version: i64, value: &str) -> ShadowChan
 }
 
 /// Sends a change as soon as the console follows changes.
-async fn send(console: &TestConsole, change: ShadowChange) {
+pub(crate) async fn send(console: &TestConsole, change: ShadowChange) {
     while console.changes.receiver_count() == 0 {
         tokio::task::yield_now().await;
     }

@@ -7,10 +7,13 @@ mod fleet;
 mod hostile;
 mod inbox;
 mod live;
+mod parts;
 mod policy;
 mod queues;
 mod registrations;
 mod security;
 mod sensors;
+#[path = "../../../functions/http-api/tests/it/services.rs"]
+mod services;
 mod sqs;
 mod support;

@@ -4,7 +4,7 @@ use aws_sdk_sqs::types::MessageAttributeValue;
 
 use crate::support::{TestConsole, TestOptions, text};
 
-async fn quarantine(console: &TestConsole, reason: &str, body: &str) {
+pub(crate) async fn quarantine(console: &TestConsole, reason: &str, body: &str) {
     let failed = &console.services.failed_messages;
     let attribute = |value: &str| {
         let attribute = MessageAttributeValue::builder().data_type("String");
@@ -17,7 +17,7 @@ async fn quarantine(console: &TestConsole, reason: &str, body: &str) {
     send.message_body(body).send().await.unwrap();
 }
 
-async fn count(console: &TestConsole, url: &str) -> usize {
+pub(crate) async fn count(console: &TestConsole, url: &str) -> usize {
     let sqs = &console.services.failed_messages.sqs;
     let received = sqs.receive_message().queue_url(url).visibility_timeout(0);
     let received = received.max_number_of_messages(10).send().await.unwrap();

@@ -4,10 +4,31 @@ use std::time::Duration;
 
 use antumbra_service::clock::Clock as _;
 
-use crate::support::{TestConsole, TestOptions, text};
+use crate::support::{TestConsole, TestOptions, csrf_of, text};
 
-/// Pages, a write and the event stream.
-const PAGES: [&str; 2] = ["/", "/device?id=x"];
+/// All pages.
+const PAGES: [&str; 8] = [
+    "/",
+    "/device?id=x",
+    "/live",
+    "/registrations",
+    "/sensors",
+    "/deliveries",
+    "/inbox",
+    "/queues",
+];
+/// All writes.
+const WRITES: [&str; 9] = [
+    "/device?id=x",
+    "/registrations/try",
+    "/deliveries/redeliver",
+    "/deliveries/redeliver-since",
+    "/deliveries/enable",
+    "/deliveries/test",
+    "/inbox/delete",
+    "/inbox/send",
+    "/queues/redrive",
+];
 
 #[tokio::test]
 async fn pages_need_a_session() {
@@ -149,13 +170,61 @@ async fn writes_need_the_origin_and_the_token_of_the_session() {
             "{csrf:?}"
         );
     }
-    // The token of another session.
-    let other = TestConsole::start().await.csrf_token().await;
+    // The token of another session of this console.
+    let cookie = console.new_session().await;
+    let other = console
+        .request("GET", "/device?id=new")
+        .header("cookie", &cookie);
+    let other = csrf_of(&other.send().await.text);
+    assert_ne!(other, token);
     let fields = [("csrf", other.as_str()), ("patch", "{}")];
     assert_eq!(console.form(path, &fields).send().await.status, 403);
-    let without_cookie = console.form(path, &fields).header("cookie", "");
-    assert_eq!(without_cookie.send().await.status, 401);
+    // The own token without the session, and with another one.
+    let fields = [("csrf", token.as_str()), ("patch", "{}")];
+    for (cookie, status) in [("", 401), (&cookie, 403)] {
+        let request = console.form(path, &fields).header("cookie", cookie);
+        assert_eq!(request.send().await.status, status, "{cookie}");
+    }
     assert_eq!(console.post(path, &[("patch", "{}")]).await.status, 303);
+}
+
+#[tokio::test]
+async fn every_write_is_refused_without_session_origin_or_token() {
+    let console = TestConsole::start().await;
+    for path in WRITES {
+        let form = || console.form(path, &[("client", "x"), ("device", "x"), ("text", "{}")]);
+        assert_eq!(form().send().await.status, 403, "{path}: no token");
+        let foreign = form().header("origin", "http://evil.example");
+        assert_eq!(foreign.send().await.status, 403, "{path}: foreign origin");
+        let anonymous = form().header("cookie", "");
+        assert_eq!(anonymous.send().await.status, 401, "{path}: no session");
+        let named = form().header("host", "evil.example");
+        assert_eq!(named.send().await.status, 403, "{path}: foreign host");
+    }
+    assert!(
+        console
+            .queues
+            .iter()
+            .all(|queue| queue.accepted().is_empty())
+    );
+}
+
+#[tokio::test]
+async fn a_read_only_console_refuses_every_write() {
+    let options = TestOptions {
+        write: false,
+        ..TestOptions::default()
+    };
+    let mut console = TestConsole::start_with(options).await;
+    for path in WRITES {
+        // Trying a registration changes nothing; its form is long.
+        let expected = match path {
+            "/registrations/try" => 200,
+            _ => 403,
+        };
+        let response = console.post(path, &[("client", "x"), ("text", "{}")]).await;
+        assert_eq!(response.status, expected, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -188,12 +257,11 @@ async fn responses_forbid_foreign_and_inline_content() {
     let console = TestConsole::start().await;
     let refused = console.anonymous("GET", "/").send().await;
     let script = console.get("/assets/console.js").await;
-    for response in [
-        console.get("/").await,
-        console.get("/device?id=x").await,
-        refused,
-        script,
-    ] {
+    let mut responses = vec![refused, script];
+    for path in PAGES {
+        responses.push(console.get(path).await);
+    }
+    for response in responses {
         let policy = response.header("content-security-policy").unwrap();
         assert!(
             policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"),
@@ -211,8 +279,9 @@ async fn responses_forbid_foreign_and_inline_content() {
                 " style=",
                 "<style",
                 " onclick",
-                "http://",
-                "https://",
+                "=\"http:",
+                "=\"https:",
+                "=\"//",
                 "javascript:",
             ] {
                 assert!(

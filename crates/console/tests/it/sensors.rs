@@ -10,7 +10,11 @@ use antumbra_service::sensors::{
 
 use crate::support::{TestConsole, text};
 
-async fn register(console: &TestConsole, id: &str, place: Option<[&str; 4]>) -> SensorId {
+pub(crate) async fn register(
+    console: &TestConsole,
+    id: &str,
+    place: Option<[&str; 4]>,
+) -> SensorId {
     let id = SensorId::new(id).unwrap();
     let location = place
         .map(|[city, building, floor, room]| Location::new(city, building, floor, room).unwrap());
@@ -21,7 +25,7 @@ async fn register(console: &TestConsole, id: &str, place: Option<[&str; 4]>) -> 
     id
 }
 
-async fn read(console: &TestConsole, id: &SensorId, values: &[&str]) {
+pub(crate) async fn read(console: &TestConsole, id: &SensorId, values: &[&str]) {
     let readings: Vec<Reading> = values
         .iter()
         .map(|value| {

@@ -17,8 +17,8 @@ async fn serve(State(queues): State<Queues>, request: Request) -> Response {
     queues.sqs(operation, &body).await.map(Body::from)
 }
 
-/// Starts SQS and creates the queues.
-pub(crate) async fn start() -> (Client, QueueUrls) {
+/// Starts SQS and creates the queues. The last URL is that of the outbound queue.
+pub(crate) async fn start() -> (Client, QueueUrls, String) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let config = QueuesConfig {
@@ -56,5 +56,6 @@ pub(crate) async fn start() -> (Client, QueueUrls) {
         signals: create("antumbra-signals").await,
         spill: create("antumbra-spill.fifo").await,
     };
-    (client, urls)
+    let outbound = create("antumbra-outbound").await;
+    (client, urls, outbound)
 }

@@ -4,26 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_console::{Console, DEVICE_CHANGES, Follow, Options, Place, ShadowChange, console};
-use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, FeedConfig, HISTORY, HistoryConfig, MAIN, MESSAGES,
-    SensorConfig, ShadowTableConfig,
+use antumbra_console::{
+    ChangedItem, Changes, Console, DEVICE_CHANGES, Follow, FollowedChange, Options, Place,
+    ShadowChange, console,
 };
-use antumbra_http_api::{FailedMessageQueues, RegistrationFiles, Services};
-use antumbra_notify::redrive::Resender;
-use antumbra_publish::webhook::Guard;
-use antumbra_service::clients::Clients;
-use antumbra_service::clock::Clock as _;
-use antumbra_service::clock::{ManualClock, SystemClock};
-use antumbra_service::deliveries::{Deliveries, Queues};
-use antumbra_service::inbox::Outbound;
-use antumbra_service::sensors::Sensors;
-use antumbra_service::shadows::{DocumentSet, ShadowId, Shadows, Update};
+use antumbra_dynamodb::{DynamoDbHistory, FeedConfig};
+use antumbra_http_api::Services;
+use antumbra_service::clock::{Clock as _, ManualClock};
+use antumbra_service::shadows::{DocumentSet, ShadowId, Update};
 use antumbra_shadow::{Document, Model, Patch, Timestamp};
-use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
-use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use antumbra_testkit::dynamodb::Endpoint;
 use antumbra_wire::history::{Entry, EntryDocument, HistoryKey, Operation, SegmentEntry};
 use antumbra_wire::items::ShadowItem;
 use axum::Router;
@@ -36,6 +27,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::broadcast;
 
+use crate::services::TestServices;
+
 /// The console and its stores.
 pub(crate) struct TestConsole {
     pub(crate) address: SocketAddr,
@@ -47,8 +40,9 @@ pub(crate) struct TestConsole {
     pub(crate) history: DynamoDbHistory,
     /// Changes that the console follows.
     pub(crate) changes: broadcast::Sender<ShadowChange>,
-    /// Queues of the modes `every` and `latest`.
-    pub(crate) queues: [Arc<RecordingChannel>; 2],
+    pub(crate) items: broadcast::Sender<ChangedItem>,
+    /// Queues of the modes `every` and `latest`, and the outbound queue.
+    pub(crate) queues: [Arc<RecordingChannel>; 3],
     cookie: String,
     csrf: String,
 }
@@ -62,6 +56,8 @@ pub(crate) struct TestOptions {
     pub(crate) place_registrations: Option<String>,
     /// Recorded changes of a device that its page reads at most.
     pub(crate) device_changes: usize,
+    /// Changes of items other than shadows are followed, as on the local stack.
+    pub(crate) follows_items: bool,
 }
 
 impl Default for TestOptions {
@@ -71,6 +67,7 @@ impl Default for TestOptions {
             registrations: Vec::new(),
             place_registrations: None,
             device_changes: DEVICE_CHANGES,
+            follows_items: true,
         }
     }
 }
@@ -81,71 +78,14 @@ impl TestConsole {
     }
 
     pub(crate) async fn start_with(options: TestOptions) -> TestConsole {
-        let main = TestTable::create(MAIN).await;
-        let messages = main.another(MESSAGES).await;
-        let history = HistoryConfig {
-            table: main.another(HISTORY).await,
-            days: 30,
-        };
-        let (client, table) = (main.client, main.name);
-        let queues: [Arc<RecordingChannel>; 2] = Default::default();
-        let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
-        let clock = Arc::new(ManualClock::new(noon));
-        let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
-        let history = DynamoDbHistory::new(client.clone(), history);
-        let clients = DynamoDbClients::new(client.clone(), &table);
-        let deliveries = Deliveries::new(
-            clients.clone(),
-            DynamoDbDeliveries::new(client.clone(), &table),
-            Queues {
-                ordered: queues[0].clone(),
-                unordered: queues[1].clone(),
-            },
-            clock.clone(),
-        );
-        let updates = ShadowRequests::new(
-            shadows.clone(),
-            Default::default(),
-            Arc::new(RecordingChannel::default()),
-            clock.clone(),
-        );
-        let (sqs, urls) = crate::sqs::start().await;
-        let failed_messages = FailedMessageQueues {
-            sqs,
-            urls,
-            resender: Resender {
-                notifications: None,
-                updates: Box::new(updates),
-                deliveries: Box::new(deliveries.clone()),
-                clock: clock.clone(),
-            },
-            // SQS has the time of the system.
-            clock: Arc::new(SystemClock),
-        };
-        let files: Arc<[(String, String)]> = Arc::from(options.registrations);
-        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
-        let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
-        let reader = history.clone().reader(shadows.clone(), Model::default());
-        let services = Arc::new(Services {
-            feed: Some(reader.clone().feed(clock.clone())),
-            history: Some(reader),
-            streams: true,
-            shadows: Shadows::with_clock(shadows, clock.clone()),
-            messages: DynamoDbInbox::new(client.clone(), &messages),
-            outbound: Outbound {
-                queue: Arc::new(RecordingChannel::default()),
-                clock: clock.clone(),
-            },
-            registrations: RegistrationFiles::new(move || Ok(Arc::clone(&files))),
-            failed_messages,
-            sensors: Sensors::with_clock(sensors, clock.clone()),
-            clients: Clients::new(clients, guard, clock.clone()),
-            deliveries,
-            signal_values: Default::default(),
-            idempotency: DynamoDbIdempotency::new(client.clone(), &table),
-            clock: clock.clone(),
-        });
+        let (sqs, urls, outbound) = crate::sqs::start().await;
+        let files = Arc::from(options.registrations);
+        let started = TestServices::start(sqs, urls, outbound, files).await;
+        let services = Arc::new(started.services);
+        // The tests of the console reach the tables through the use cases.
+        drop(started.database);
         let changes = broadcast::Sender::new(1000);
+        let items = broadcast::Sender::new(1000);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Console::new(Options {
@@ -153,14 +93,14 @@ impl TestConsole {
             place: Place {
                 name: "local".to_owned(),
                 account: None,
-                table,
+                table: started.table,
                 options: "--local".to_owned(),
                 registrations: options.place_registrations,
             },
             write: options.write,
             port: address.port(),
             zone: jiff::tz::TimeZone::UTC,
-            follow: Some(follow(&changes)),
+            follow: Some(follow(&changes, &items, options.follows_items)),
             device_changes: options.device_changes,
         });
         let router: Router = console(Arc::clone(&state));
@@ -169,11 +109,12 @@ impl TestConsole {
             address,
             console: state,
             services,
-            clock,
-            endpoint: Arc::new(main.endpoint),
-            history,
+            clock: started.clock,
+            endpoint: Arc::new(started.endpoint),
+            history: started.history,
             changes,
-            queues,
+            items,
+            queues: started.queues,
             cookie: String::new(),
             csrf: String::new(),
         };
@@ -182,6 +123,11 @@ impl TestConsole {
     }
 
     async fn log_in(&mut self) {
+        self.cookie = self.new_session().await;
+    }
+
+    /// Opens another session and returns its cookie.
+    pub(crate) async fn new_session(&self) -> String {
         let url = self.console.login_url();
         let path = url
             .strip_prefix(&format!("http://{}", self.address))
@@ -189,7 +135,7 @@ impl TestConsole {
         let response = self.anonymous("GET", path).send().await;
         assert_eq!(response.status, 303, "{}", response.text);
         let cookie = response.header("set-cookie").unwrap().to_owned();
-        self.cookie = cookie.split(';').next().unwrap().to_owned();
+        cookie.split(';').next().unwrap().to_owned()
     }
 
     /// Starts a request of a browser that is logged in.
@@ -243,9 +189,7 @@ impl TestConsole {
 
     /// The token in the forms of this session.
     pub(crate) async fn csrf_token(&self) -> String {
-        let page = self.html("/device?id=new").await;
-        let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
-        rest.split('"').next().unwrap().to_owned()
+        csrf_of(&self.html("/device?id=new").await)
     }
 
     /// A time some seconds from now.
@@ -265,16 +209,39 @@ impl TestConsole {
     }
 }
 
-fn follow(changes: &broadcast::Sender<ShadowChange>) -> Follow {
-    let changes = changes.clone();
-    Arc::new(move || {
-        let receiver = changes.subscribe();
-        stream::unfold(receiver, |mut receiver| async move {
-            let change = receiver.recv().await.ok()?;
-            Some((Ok(vec![change]), receiver))
-        })
-        .boxed()
+fn follow(
+    changes: &broadcast::Sender<ShadowChange>,
+    items: &broadcast::Sender<ChangedItem>,
+    has_items: bool,
+) -> Follow {
+    let (changes, items) = (changes.clone(), items.clone());
+    let open = move || {
+        let changes = received(&changes, FollowedChange::Shadow);
+        let items = received(&items, FollowedChange::Item);
+        stream::select(changes, items).boxed()
+    };
+    Follow {
+        open: Arc::new(open),
+        has_items,
+    }
+}
+
+fn received<T: Clone + Send + 'static>(
+    sender: &broadcast::Sender<T>,
+    followed: fn(T) -> FollowedChange,
+) -> Changes {
+    let receiver = sender.subscribe();
+    stream::unfold(receiver, move |mut receiver| async move {
+        let change = receiver.recv().await.ok()?;
+        Some((Ok(vec![followed(change)]), receiver))
     })
+    .boxed()
+}
+
+/// The token in the first form of a page or a part of one.
+pub(crate) fn csrf_of(html: &str) -> String {
+    let (_, rest) = html.split_once("name=\"csrf\" value=\"").unwrap();
+    rest.split('"').next().unwrap().to_owned()
 }
 
 /// A request under construction.

@@ -22,6 +22,7 @@ mod failed_messages;
 pub mod gateway;
 mod idempotency;
 mod openapi;
+mod outbound_messages;
 mod problem;
 mod respond;
 pub mod routes;
@@ -32,6 +33,7 @@ pub use auth::{AuthMode, GatewayGrants, IamGrants, InvalidIamGrants, Token, Toke
 pub use config::Config;
 pub use failed_messages::{FailedMessageQueues, QueueName, QueueUrls, RedriveRequest};
 pub use openapi::document;
+pub use outbound_messages::OutboundMessages;
 pub use problem::{Code, Problem};
 pub use routes::router;
 pub use services::{RegistrationFiles, Services, build, services};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, Feed, HistoryReader, ShadowTableConfig, client,
+    DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions, Feed, HistoryReader, ShadowTableConfig,
+    client,
 };
 use antumbra_notify::files::FilesError;
 use antumbra_notify::redrive::Resender;
@@ -25,6 +26,7 @@ use axum::Router;
 use axum::extract::State;
 
 use crate::failed_messages::FailedMessageQueues;
+use crate::outbound_messages::OutboundMessages;
 use crate::{AuthMode, Config, router};
 
 type Files = Arc<[(String, String)]>;
@@ -61,10 +63,13 @@ pub struct Services {
     pub streams: bool,
     pub messages: DynamoDbInbox,
     pub outbound: Outbound,
+    pub outbound_messages: OutboundMessages,
     pub sensors: Sensors<DynamoDbSensors>,
     pub clients: Clients<DynamoDbClients, Guard>,
     pub deliveries: Deliveries<DynamoDbClients, DynamoDbDeliveries>,
     pub registrations: RegistrationFiles,
+    /// Registrations whose targets fail.
+    pub suspensions: DynamoDbSuspensions,
     pub failed_messages: FailedMessageQueues,
     /// Values that signals may have.
     pub signal_values: ValueType,
@@ -122,6 +127,10 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
             queue: queue(&config.outbound_queue_url),
             clock: Arc::clone(&clock),
         },
+        outbound_messages: OutboundMessages {
+            sqs: sqs.clone(),
+            url: config.outbound_queue_url,
+        },
         sensors: Sensors::with_clock(
             DynamoDbSensors::connect(sdk, config.sensors),
             Arc::clone(&clock),
@@ -133,6 +142,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
         ),
         deliveries,
         registrations: config.registrations,
+        suspensions: DynamoDbSuspensions::connect(sdk, table),
         failed_messages: FailedMessageQueues {
             sqs,
             urls: config.queues,

@@ -30,7 +30,7 @@ pub(super) async fn start(
     port: u16,
     tokens: Vec<TokenGrants>,
     registrations: InForce,
-    stream: &str,
+    streams: &[String],
 ) -> Result<(SocketAddr, Running, Arc<Console>), StackError> {
     let (listener, address) = bind("HTTP", port).await?;
     // Each request passes through a function that does nothing, so that tests can make it fail.
@@ -52,7 +52,7 @@ pub(super) async fn start(
         let called = called.clone();
         async move { through(&called, request, next).await }
     }));
-    let console = super::console::console(use_cases, services.sdk(), stream.to_owned(), address);
+    let console = super::console::console(use_cases, services.sdk(), streams.to_vec(), address);
     // The API keeps all paths that are no page.
     let router = antumbra_console::console(Arc::clone(&console)).fallback_service(router);
     let hosts = services.hosts.clone();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_console::{
-    Changes, Console, DEVICE_CHANGES, Follow, Options, Place, ShadowChange, system_zone,
+    ChangedItem, Changes, Console, DEVICE_CHANGES, Follow, FollowedChange, Options, Place,
+    ShadowChange, system_zone,
 };
 use antumbra_dynamodb::MAIN;
 use antumbra_dynamodb::streams::event::invocation;
@@ -14,7 +15,7 @@ use antumbra_http_api::Services;
 use antumbra_service::history::{ChangedDocument, DocumentChange, RecordedChange};
 use antumbra_service::shadows::{ShadowId, Version};
 use antumbra_shadow::{Document, Model, Patch, State, Timestamp};
-use antumbra_wire::items::{ItemChange, ItemKind, KeyBuffer};
+use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer};
 use antumbra_wire::stream::{StreamBatch, Tape};
 use aws_types::SdkConfig;
 use futures_util::StreamExt as _;
@@ -28,11 +29,18 @@ const CHANGE_BYTES: usize = 64 * 1024;
 pub(super) fn console(
     services: Arc<Services>,
     sdk: SdkConfig,
-    stream: String,
+    streams: Vec<String>,
     address: SocketAddr,
 ) -> Arc<Console> {
     let model = services.shadows.model().clone();
-    let follow: Follow = Arc::new(move || changes(sdk.clone(), stream.clone(), model.clone()));
+    let open = move || {
+        let of = |arn: &String| changes(sdk.clone(), arn.clone(), model.clone());
+        stream::select_all(streams.iter().map(of)).boxed()
+    };
+    let follow = Follow {
+        open: Arc::new(open),
+        has_items: true,
+    };
     Console::new(Options {
         services,
         place: Place {
@@ -50,7 +58,7 @@ pub(super) fn console(
     })
 }
 
-/// Follows the stream of the main table. Locally a third reader costs nothing, and it is faster than the feed.
+/// Follows the stream of a table. Locally a third reader costs nothing, and it is faster than the feed.
 fn changes(sdk: SdkConfig, arn: String, model: Model) -> Changes {
     let client = Client::new(&sdk);
     let start = async move {
@@ -69,7 +77,7 @@ type Following = (StreamFollower, String, Model);
 
 async fn next(
     (mut follower, arn, model): Following,
-) -> Option<(Result<Vec<ShadowChange>, String>, Following)> {
+) -> Option<(Result<Vec<FollowedChange>, String>, Following)> {
     loop {
         let page = match follower.next().await {
             Ok(records) if records.is_empty() => {
@@ -78,7 +86,7 @@ async fn next(
             }
             Ok(records) => records
                 .iter()
-                .flat_map(|record| shadow_changes(&arn, record, &model))
+                .flat_map(|record| record_changes(&arn, record, &model))
                 .collect(),
             Err(error) => return Some((Err(error.to_string()), (follower, arn, model))),
         };
@@ -86,8 +94,8 @@ async fn next(
     }
 }
 
-/// The change of a shadow in a record. Records of other items and those that cannot be decoded have none.
-fn shadow_changes(arn: &str, record: &Record, model: &Model) -> Vec<ShadowChange> {
+/// The change in a record. Records that cannot be decoded and those of unknown items have none.
+fn record_changes(arn: &str, record: &Record, model: &Model) -> Vec<FollowedChange> {
     let Ok(event) = invocation(arn, std::slice::from_ref(record)) else {
         return Vec::new();
     };
@@ -105,16 +113,17 @@ fn shadow_changes(arn: &str, record: &Record, model: &Model) -> Vec<ShadowChange
         let id = record.event_id().into_owned();
         let key = keys.read(record);
         if key.item.shadow().is_none() {
+            if let ItemKey::Known(kind, owner, _) = key.item {
+                let owner = owner.to_owned();
+                changes.push(FollowedChange::Item(ChangedItem { kind, owner }));
+            }
             continue;
         }
         let Ok(images) = record.images(&mut tape) else {
             continue;
         };
-        changes.extend(shadow_change(
-            id,
-            &ItemChange::new(record, key, images),
-            model,
-        ));
+        let change = shadow_change(id, &ItemChange::new(record, key, images), model);
+        changes.extend(change.map(FollowedChange::Shadow));
     }
     changes
 }

@@ -5,6 +5,7 @@ use antumbra_service::deliveries::Attempt;
 use antumbra_shadow::Timestamp;
 use maud::{Markup, html};
 
+use super::attempts::HELD;
 use super::model::{Model, PLANNED};
 use super::{Asked, ENABLE, PATH, TEST};
 use crate::components::{Tone, badge, csrf, cut, cut_at, note, number, write_button};
@@ -34,7 +35,7 @@ pub(super) fn circuit(client: &Client, now: Timestamp) -> CircuitState {
             let wait = time::duration(until.nanoseconds() - now.nanoseconds());
             CircuitState {
                 is_bad: true,
-                html: html! { span.dot.bad { "open" } " " span.soft { "probe in " (wait) } },
+                html: html! { span.dot.bad { "open" } " " span.soft data-aging { "probe in " (wait) } },
             }
         }
         Some(_) => {
@@ -71,7 +72,7 @@ pub(super) fn ask_enable(view: &View, asked: &Asked, held: usize) -> Markup {
 pub(super) fn clients(view: &View, model: &Model) -> Markup {
     let asked = &model.asked;
     html! {
-        section.panel {
+        section.panel #clients data-part="clients" {
             header { h2 { "Clients" } span.mute { (model.clients.len()) @if model.next_clients.is_some() { " of more" } } }
             table.fixed {
                 colgroup {
@@ -85,17 +86,17 @@ pub(super) fn clients(view: &View, model: &Model) -> Markup {
                     @for row in &model.clients {
                         @let client = &row.client;
                         @let id = client.id.as_str();
-                        tr aria-current=[(asked.client == id).then_some("true")] {
+                        tr id={ "c-" (id) } data-row aria-current=[(asked.client == id).then_some("true")] {
                             td title=(cut(&client.name)) {
                                 a href=(view.href(PATH, &[("clients", &asked.clients_cursor), ("client", id)])) { bdi { (cut(&client.name)) } }
                                 " " span class="mute mono p1" { bdi { (cut(id)) } }
                             }
                             td class="p2 mono soft" title=(cut_at(&client.url, 500)) { bdi { (cut(&client.url)) } }
                             td class="p1 soft" { (client.mode) }
-                            td { (bars(&row.attempts)) }
+                            td { (bars(&row.attempts.attempts)) }
                             td { (circuit(client, view.now).html) }
-                            td class="p1 soft" { @match row.last_success { Some(time) => (view.ago(time)), None => span.mute { "none" } } }
-                            td class="p1 right" { (client_action(view, asked, client)) }
+                            td class="p1 soft" { @match row.attempts.last_success { Some(time) => (view.ago(time)), None => span.mute { "none" } } }
+                            td class="p1 right" { (client_action(view, asked, client, row.attempts.held)) }
                         }
                     }
                 }
@@ -107,7 +108,7 @@ pub(super) fn clients(view: &View, model: &Model) -> Markup {
     }
 }
 
-fn client_action(view: &View, asked: &Asked, client: &Client) -> Markup {
+fn client_action(view: &View, asked: &Asked, client: &Client, held: usize) -> Markup {
     let id = client.id.as_str();
     match client.state {
         ClientState::Disabled { .. } => {
@@ -119,7 +120,13 @@ fn client_action(view: &View, asked: &Asked, client: &Client) -> Markup {
                     ("enable", "1"),
                 ],
             );
-            html! { a.btn.small href=(href) { "Enable…" } }
+            html! {
+                a.btn.small href=(href) {
+                    "Enable"
+                    @if held > 0 { ", release " (number(held as i64)) @if held >= HELD { " or more" } " held" }
+                    "…"
+                }
+            }
         }
         ClientState::Enabled => html! {
             form method="post" action=(TEST) {

@@ -1,44 +1,47 @@
 //! Beside the list: one delivery with every attempt, or the dry run of a redelivery.
 
-use antumbra_service::deliveries::{Attempt, DeliveryRecord, Status, Waiting};
+use antumbra_service::clients::Client;
+use antumbra_service::deliveries::{Attempt, DeliveryRecord, Status, Waiting, body};
 use maud::{Markup, html};
 
 use super::clients::succeeded;
-use super::list::{event, latency, status_badge};
-use super::model::{PLANNED, Plan};
+use super::list::{event, is_interrupted, latency, status_badge};
+use super::model::{PLANNED, Plan, Selected};
 use super::{Asked, PATH, REDELIVER, REDELIVER_SINCE};
 use crate::components::{Tone, badge, csrf, cut, error_note, note, number, write_button};
 use crate::json;
 use crate::time;
 use crate::view::View;
 
-fn next_attempt(view: &View, record: &DeliveryRecord) -> Markup {
+fn next_attempt(view: &View, record: &DeliveryRecord, client: Option<&Client>) -> Markup {
     let progress = &record.progress;
+    let open_until = client.and_then(|client| client.circuit.open_until);
+    let times = [progress.not_before, open_until].into_iter().flatten();
+    let next = times.max().filter(|time| *time > view.now);
     html! {
         @match (record.status, progress.waiting) {
             (Status::Delivered | Status::Dead | Status::Skipped | Status::Superseded, _) => { "none" }
             (_, Some(Waiting::Held)) => { "when the client is enabled" }
             (_, Some(Waiting::Behind)) => { "after the earlier deliveries of this sensor" }
             _ => {
-                @match progress.not_before {
-                    Some(time) if time > view.now => { b { (view.at(time)) } ", " (time::age(view.now, time)) }
-                    _ => { "as soon as the queue is read" }
+                @match next {
+                    Some(time) => {
+                        b { (view.at(time)) } ", " span data-aging { (time::age(view.now, time)) }
+                        @if next == open_until { ", as the circuit's probe" }
+                    }
+                    None => { "as soon as the queue is read" }
                 }
             }
         }
     }
 }
 
-pub(super) fn inspector(
-    view: &View,
-    asked: &Asked,
-    selected: &Result<(DeliveryRecord, Option<String>), String>,
-) -> Markup {
-    let (record, body) = match selected {
+pub(super) fn inspector(view: &View, asked: &Asked, selected: &Result<Selected, String>) -> Markup {
+    let Selected { record, client } = match selected {
         Ok(selected) => selected,
         Err(error) => {
             return html! {
-                aside.panel aria-label="Delivery" {
+                aside.panel #delivery data-part aria-label="Delivery" {
                     header { h2 { "Delivery" } span.push { a class="btn small quiet" href=(asked.href(view, &[])) data-close { "Close" } } }
                     div.body { (error_note("The delivery cannot be shown.", error, view)) }
                 }
@@ -48,7 +51,7 @@ pub(super) fn inspector(
     let delivery = &record.delivery;
     let sensor = delivery.sensor.as_ref().map(|sensor| sensor.id.as_str());
     html! {
-        aside.panel aria-label="Delivery" {
+        aside.panel #delivery data-part aria-label="Delivery" {
             header {
                 h2 { (event(delivery.event_type, &delivery.data)) @if let Some(sensor) = sensor { ", " bdi { (cut(sensor)) } } }
                 span.push { (status_badge(record)) " " a class="btn small quiet" href=(asked.href(view, &[])) data-close { "Close" } }
@@ -58,7 +61,7 @@ pub(super) fn inspector(
                     dt { "Id" } dd.mono { (delivery.id) }
                     dt { "Client" } dd.mono { (delivery.id.client()) }
                     dt { "Occurred" } dd { (view.at(delivery.occurred_at)) @if delivery.sequence > 0 { ", sequence " (number(delivery.sequence)) } }
-                    dt { "Next attempt" } dd { (next_attempt(view, record)) }
+                    dt { "Next attempt" } dd { (next_attempt(view, record, client.as_ref())) }
                 }
                 form.line method="post" action=(REDELIVER) {
                     (csrf(view))
@@ -79,20 +82,26 @@ pub(super) fn inspector(
                                 td.num.mute { @if record.progress.round > 0 { (attempt.round + 1) "." } (attempt.number) }
                                 td.soft { (view.at(attempt.at)) }
                                 (attempt_result(attempt))
-                                td.num.soft { (latency(attempt.latency_ms)) }
+                                td.num.soft { @if is_interrupted(attempt) { "unknown" } @else { (latency(attempt.latency_ms)) } }
                             }
                         }
                     }
                 }
             }
             details.body open { summary { "Request body" }
-                @match body { Some(body) => (json::pretty(body)), None => (json::pretty(delivery.data.get())) }
+                @match client {
+                    Some(client) => (json::pretty(&body(delivery, client))),
+                    None => (json::pretty(delivery.data.get())),
+                }
             }
         }
     }
 }
 
 fn attempt_result(attempt: &Attempt) -> Markup {
+    if let (true, Some(error)) = (is_interrupted(attempt), &attempt.error) {
+        return html! { td.warn title=(cut(error)) { "interrupted" } };
+    }
     let class = match succeeded(attempt) {
         true => "ok",
         false => "bad",
@@ -178,15 +187,21 @@ mod tests {
             attempt(Some(204), None),
             attempt(Some(503), None),
             attempt(None, Some("connection refused")),
+            attempt(None, Some("interrupted: no result was recorded")),
         ];
         let html = bars(&attempts).into_string();
-        assert!(html.contains("1 succeeded, 2 failed"), "{html}");
+        assert!(html.contains("1 succeeded, 3 failed"), "{html}");
         let result = |attempt: &Attempt| attempt_result(attempt).into_string();
         assert_eq!(result(&attempts[0]), "<td class=\"ok\">204</td>");
         assert_eq!(result(&attempts[1]), "<td class=\"bad\">503</td>");
         assert_eq!(
             result(&attempts[2]),
             "<td class=\"bad\"><bdi>connection refused</bdi></td>"
+        );
+        let title = "interrupted: no result was recorded";
+        assert_eq!(
+            result(&attempts[3]),
+            format!("<td class=\"warn\" title=\"{title}\">interrupted</td>")
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The deliveries of a client or about a sensor, and their filter.
 
-use antumbra_service::deliveries::{DeliveryRecord, Status};
+use antumbra_service::deliveries::{Attempt, DeliveryRecord, Status};
 use antumbra_service::sensors::EventType;
 use maud::{Markup, html};
 
@@ -77,18 +77,44 @@ pub(super) fn status_badge(record: &DeliveryRecord) -> Markup {
 }
 
 /// The result of the last attempt, or the reason why no attempt was made.
-fn last_attempt(record: &DeliveryRecord) -> String {
+fn last_attempt(record: &DeliveryRecord, is_circuit_open: bool) -> String {
     match (record.attempts.last(), record.status) {
         (_, Status::Skipped) => "client or link was removed".to_owned(),
         (_, Status::Superseded) => "a newer event replaced it".to_owned(),
-        (Some(attempt), _) => match (attempt.status, &attempt.error) {
-            (Some(status), _) => format!("{status} in {}", latency(attempt.latency_ms)),
-            (None, Some(error)) => cut_at(error, 100).into_owned(),
-            (None, None) => latency(attempt.latency_ms),
-        },
+        (Some(attempt), _) => {
+            let result = match (attempt.status, &attempt.error) {
+                (Some(status), _) => format!("{status} in {}", latency(attempt.latency_ms)),
+                (None, Some(_)) if is_interrupted(attempt) => "interrupted".to_owned(),
+                (None, Some(error)) => cut_at(error, 100).into_owned(),
+                (None, None) => latency(attempt.latency_ms),
+            };
+            match attempt.number {
+                ..=1 => result,
+                number => format!("{result}, {}", ordinal(number)),
+            }
+        }
         (None, Status::Held) => "the client is disabled".to_owned(),
+        (None, Status::Pending) if is_circuit_open => "circuit is open".to_owned(),
         (None, _) => "none yet".to_owned(),
     }
+}
+
+/// Returns whether no result of an attempt was recorded.
+pub(super) fn is_interrupted(attempt: &Attempt) -> bool {
+    let error = attempt.error.as_deref();
+    error.is_some_and(|error| error.starts_with("interrupted"))
+}
+
+/// `1st`, `2nd`, `3rd`, `4th`.
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 pub(super) fn latency(milliseconds: u64) -> String {
@@ -102,10 +128,14 @@ pub(super) fn deliveries(view: &View, model: &Model) -> Markup {
     let asked = &model.asked;
     let page = match &model.list {
         Ok(page) => page,
-        Err(error) => return error_note("The deliveries cannot be listed.", error, view),
+        Err(error) => {
+            let error = error_note("The deliveries cannot be listed.", error, view);
+            return html! { div #deliveries data-part { (error) } };
+        }
     };
+    let is_circuit_open = model.is_circuit_open(view.now);
     html! {
-        section.panel {
+        section.panel #deliveries data-part="deliveries" {
             header {
                 h2 {
                     @match (asked.client.as_str(), asked.sensor.as_str()) {
@@ -134,8 +164,8 @@ pub(super) fn deliveries(view: &View, model: &Model) -> Markup {
                         @for record in &page.rows {
                             @let id = record.delivery.id.to_string();
                             @let sensor = record.delivery.sensor.as_ref().map_or("", |sensor| sensor.id.as_str());
-                            @let last = last_attempt(record);
-                            tr aria-current=[(asked.delivery == id).then_some("true")] {
+                            @let last = last_attempt(record, is_circuit_open);
+                            tr id={ "d-" (id) } data-row aria-current=[(asked.delivery == id).then_some("true")] {
                                 td.soft { a href=(asked.href(view, &[("delivery", &id)])) { (view.at(record.delivery.occurred_at)) } }
                                 td.mono {
                                     (event(record.delivery.event_type, &record.delivery.data))
@@ -154,5 +184,19 @@ pub(super) fn deliveries(view: &View, model: &Model) -> Markup {
                 @if let Some(next) = &page.next { a class="btn small push" href=(asked.href(view, &[("cursor", &next.0)])) { "Older" } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinals_have_their_endings() {
+        let numbers = [1, 2, 3, 4, 11, 12, 13, 21, 22, 101, 111];
+        let words = [
+            "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "101st", "111th",
+        ];
+        assert_eq!(numbers.map(ordinal), words.map(str::to_owned));
     }
 }

@@ -1,12 +1,11 @@
 //! The reads of the page: clients with their last attempts, deliveries, dry runs.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use antumbra_service::access::IdRanges;
 use antumbra_service::clients::{Client, ClientId};
-use antumbra_service::deliveries::{
-    Attempt, DeliveryId, DeliveryRecord, HistoryQuery, Status, Subject, body,
-};
+use antumbra_service::deliveries::{DeliveryId, DeliveryRecord, HistoryQuery, Status, Subject};
 use antumbra_service::paging::{Cursor, Page};
 use antumbra_service::sensors::SensorId;
 use antumbra_shadow::Timestamp;
@@ -14,7 +13,8 @@ use futures_util::future;
 use futures_util::stream::{self, StreamExt as _};
 
 use super::Asked;
-use super::clients::{circuit, succeeded};
+use super::attempts::{Attempts, count_held, last_attempts};
+use super::clients::circuit;
 use crate::time;
 use crate::view::View;
 
@@ -24,21 +24,16 @@ const CLIENTS: usize = 25;
 /// Deliveries of a page.
 const PAGE: usize = 50;
 
-/// Attempts in the bars of a client, and the deliveries that are read for them: the newest may have none yet.
-const BARS: usize = 20;
-const BARS_DELIVERIES: usize = 100;
-
 /// Clients whose attempts are read at once.
 const AT_ONCE: usize = 8;
 
 /// Deliveries that a dry run counts at most.
 pub(super) const PLANNED: usize = 1000;
 
-/// A client and its last attempts, oldest first.
+/// A client and its last attempts.
 pub(super) struct ClientRow {
     pub(super) client: Client,
-    pub(super) attempts: Vec<Attempt>,
-    pub(super) last_success: Option<Timestamp>,
+    pub(super) attempts: Arc<Attempts>,
 }
 
 pub(super) struct Model {
@@ -46,12 +41,33 @@ pub(super) struct Model {
     pub(super) clients: Vec<ClientRow>,
     pub(super) next_clients: Option<Cursor>,
     pub(super) list: Result<Page<DeliveryRecord>, String>,
-    /// The delivery that is shown, with the body of its request.
-    pub(super) selected: Option<Result<(DeliveryRecord, Option<String>), String>>,
+    /// The delivery that is shown.
+    pub(super) selected: Option<Result<Selected, String>>,
     /// Dry run of a redelivery since a time.
     pub(super) plan: Option<Result<Plan, String>>,
     /// Deliveries that are held for the client to be enabled.
     pub(super) held: Option<usize>,
+}
+
+/// A delivery with its client, unless that was removed.
+pub(super) struct Selected {
+    pub(super) record: DeliveryRecord,
+    pub(super) client: Option<Client>,
+}
+
+impl Model {
+    /// Returns whether nothing is sent to the client that is shown, except a probe.
+    pub(super) fn is_circuit_open(&self, now: Timestamp) -> bool {
+        let shown = self.clients.iter().map(|row| &row.client);
+        let mut shown = shown.filter(|client| client.id.as_str() == self.asked.client);
+        let until = shown.next().and_then(|client| client.circuit.open_until);
+        until.is_some_and(|until| until > now)
+    }
+
+    /// Returns whether the deployment has no clients.
+    pub(super) fn has_no_clients(&self) -> bool {
+        self.clients.is_empty() && self.asked.clients_cursor.is_empty()
+    }
 }
 
 /// Dry run of a redelivery since a time.
@@ -77,7 +93,10 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String
             .open_circuits
             .store(open, Ordering::Relaxed);
     }
-    let rows = stream::iter(page.rows).map(|client| read_attempts(view, client));
+    let rows = stream::iter(page.rows).map(async |client| ClientRow {
+        attempts: last_attempts(view, &client).await,
+        client,
+    });
     let clients: Vec<ClientRow> = rows.buffered(AT_ONCE).collect().await;
     if asked.client.is_empty() && asked.sensor.is_empty() {
         // The client that needs attention, or the first.
@@ -102,7 +121,10 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String
     let held = async {
         match asked.enable.as_str() {
             "" => None,
-            _ => Some(count_held(view, &asked.client).await),
+            _ => match ClientId::new(asked.client.clone()) {
+                Ok(client) => Some(count_held(view, &client, PLANNED).await),
+                Err(_) => Some(0),
+            },
         }
     };
     let (list, selected, plan, held) =
@@ -116,25 +138,6 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String
         plan,
         held,
     })
-}
-
-async fn read_attempts(view: &View, client: Client) -> ClientRow {
-    let query = HistoryQuery {
-        limit: BARS_DELIVERIES,
-        ..HistoryQuery::of(Subject::Client(client.id.clone()))
-    };
-    let found = view.console.services.deliveries.list(&query, None).await;
-    let rows = found.map(|page| page.rows).unwrap_or_default();
-    let mut attempts: Vec<Attempt> = rows.into_iter().flat_map(|row| row.attempts).collect();
-    attempts.sort_by_key(|attempt| attempt.at);
-    let success = attempts.iter().rev().find(|attempt| succeeded(attempt));
-    let last_success = success.map(|attempt| attempt.at);
-    let first = attempts.len().saturating_sub(BARS);
-    ClientRow {
-        client,
-        attempts: attempts.split_off(first),
-        last_success,
-    }
 }
 
 async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, String> {
@@ -166,19 +169,16 @@ async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, String
     Ok(page)
 }
 
-async fn selected(view: &View, id: &str) -> Result<(DeliveryRecord, Option<String>), String> {
+async fn selected(view: &View, id: &str) -> Result<Selected, String> {
     let services = &view.console.services;
     let id: DeliveryId = id
         .parse()
         .map_err(|_| "This is not the id of a delivery.".to_owned())?;
-    let record = services
-        .deliveries
-        .get(&id)
-        .await
-        .map_err(|error| error.to_string())?;
-    let client = services.clients.get(id.client()).await.ok();
-    let body = client.map(|client| body(&record.delivery, &client));
-    Ok((record, body))
+    let record = services.deliveries.get(&id).await;
+    Ok(Selected {
+        record: record.map_err(|error| error.to_string())?,
+        client: services.clients.get(id.client()).await.ok(),
+    })
 }
 
 async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, String> {
@@ -200,17 +200,4 @@ async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, String> {
         by_status: by_status.filter(|(_, count)| *count > 0).collect(),
         has_more: page.next.is_some(),
     })
-}
-
-async fn count_held(view: &View, client: &str) -> usize {
-    let Ok(client) = ClientId::new(client) else {
-        return 0;
-    };
-    let query = HistoryQuery {
-        status: Some(Status::Held),
-        limit: PLANNED,
-        ..HistoryQuery::of(Subject::Client(client))
-    };
-    let page = view.console.services.deliveries.list(&query, None).await;
-    page.map_or(0, |page| page.rows.len())
 }

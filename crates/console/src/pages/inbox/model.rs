@@ -4,9 +4,12 @@ use antumbra_service::inbox::{
     self, Contact, InboxMessage, ListRequest, MessageId, MessageReader as _, Source, Sources as _,
 };
 use antumbra_service::paging::{Cursor, Page};
+use antumbra_service::redrive::QueueError;
 use antumbra_service::store::StoreError;
+use futures_util::future;
 
 use super::Asked;
+use crate::pages::queues;
 use crate::view::View;
 
 /// Sources and messages of a page.
@@ -23,12 +26,29 @@ pub(super) struct Model {
     pub(super) messages: Option<Result<Listing, String>>,
     /// The message that is shown; `None` inside if it does not exist.
     pub(super) message: Option<Result<Option<InboxMessage>, String>>,
+    /// Messages that wait in the outbound queue, and those that were received and not deleted yet.
+    pub(super) outbound: Result<(u64, u64), QueueError>,
+    /// About how many messages are in quarantine.
+    pub(super) quarantined: u64,
+}
+
+impl Model {
+    /// Returns whether no message ever arrived.
+    pub(super) fn is_empty(&self) -> bool {
+        let has_no_source = self.sources.as_ref().is_ok_and(|page| page.rows.is_empty());
+        has_no_source && self.asked.source.is_empty()
+    }
 }
 
 pub(super) async fn model(view: &View, mut asked: Asked) -> Model {
     let inbox = &view.console.services.messages;
     let cursor = cursor(&asked.sources);
-    let sources = inbox.sources(SOURCES, cursor.as_ref()).await;
+    let (sources, outbound, quarantined) = future::join3(
+        inbox.sources(SOURCES, cursor.as_ref()),
+        view.console.services.outbound_messages.count(),
+        queues::quarantined(view),
+    )
+    .await;
     if let (true, Ok(page)) = (asked.source.is_empty(), &sources) {
         let first = page.rows.first();
         asked.source = first.map_or(String::new(), |first| first.source.to_string());
@@ -50,6 +70,8 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Model {
         sources,
         messages,
         message,
+        outbound,
+        quarantined,
     }
 }
 

@@ -1,20 +1,26 @@
 //! The panels of sources, messages and one message.
 
 use antumbra_service::inbox::Order;
+use antumbra_shadow::Timestamp;
 use maud::{Markup, html};
 
 use super::model::Model;
 use super::{DELETE, PATH};
-use crate::components::{Tone, csrf, cut, cut_at, empty, error_note, note, size, write_button};
+use crate::components::{
+    Tone, csrf, cut, cut_at, element_id, empty, error_note, note, size, write_button,
+};
 use crate::json;
-use crate::time;
 use crate::view::View;
 
 /// Characters of a body in the list.
 const PREVIEW: usize = 64;
+/// Largest message that a button copies.
+const COPY_BYTES: usize = 8 * 1024;
+/// Length of a message id of SQS.
+const SQS_ID_CHARS: usize = 36;
 
 /// Contact is recorded to the hour.
-fn contact(view: &View, hour: antumbra_shadow::Timestamp) -> Markup {
+fn contact(view: &View, hour: Timestamp) -> Markup {
     let this_hour = view.now.nanoseconds() - hour.nanoseconds() < 3_600_000_000_000;
     html! {
         "last contact "
@@ -25,7 +31,7 @@ fn contact(view: &View, hour: antumbra_shadow::Timestamp) -> Markup {
 pub(super) fn sources(view: &View, model: &Model) -> Markup {
     let asked = &model.asked;
     html! {
-        section.panel {
+        section.panel #sources data-part="sources" {
             header {
                 form.filter method="get" action=(PATH) {
                     label.sr for="source" { "Source" }
@@ -40,7 +46,7 @@ pub(super) fn sources(view: &View, model: &Model) -> Markup {
                     nav aria-label="Sources" {
                         @for row in &page.rows {
                             @let source = row.source.as_str();
-                            a.pick href=(view.href(PATH, &[("sources", &asked.sources), ("source", source)]))
+                            a.pick id=(element_id("f", source)) data-row href=(view.href(PATH, &[("sources", &asked.sources), ("source", source)]))
                                 aria-current=[(asked.source == source).then_some("true")] {
                                 bdi.id { (cut(source)) } span.sub { (contact(view, row.last_contact)) }
                             }
@@ -60,7 +66,7 @@ pub(super) fn messages_panel(view: &View, model: &Model) -> Markup {
     let asked = &model.asked;
     let is_oldest = asked.order() == Order::OldestFirst;
     html! {
-        section.panel {
+        section.panel #messages data-part="messages" {
             header {
                 h2.mono { bdi { (cut(&asked.source)) } }
                 nav class="seg push" aria-label="Order" {
@@ -78,7 +84,7 @@ pub(super) fn messages_panel(view: &View, model: &Model) -> Markup {
                     nav aria-label="Messages" {
                         @for message in messages {
                             @let id = message.id.as_str();
-                            a.pick href=(asked.href(view, &[("message", id)])) aria-current=[(asked.message == id).then_some("true")] {
+                            a.pick id=(element_id("m", id)) data-row href=(asked.href(view, &[("message", id)])) aria-current=[(asked.message == id).then_some("true")] {
                                 span.line { code { bdi { (cut_at(id, 40)) } } " " span.when { (view.ago(message.received_at)) } }
                                 span class="sub mono" { bdi { (cut_at(message.body.as_json(), PREVIEW)) } }
                             }
@@ -98,6 +104,15 @@ pub(super) fn messages_panel(view: &View, model: &Model) -> Markup {
     }
 }
 
+/// Time at which a message entered its queue. Its id is a value, that time and an id of SQS, with `-` between them.
+fn sent_at(id: &str) -> Option<Timestamp> {
+    let end = id.len().checked_sub(SQS_ID_CHARS)?;
+    let rest = id.get(..end)?.strip_suffix('-')?;
+    let (_, sent) = rest.rsplit_once('-')?;
+    let milliseconds: i64 = sent.parse().ok()?;
+    (milliseconds > 0).then(|| Timestamp::from_nanoseconds(i128::from(milliseconds) * 1_000_000))
+}
+
 pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
     let asked = &model.asked;
     let message = match &model.message {
@@ -115,11 +130,15 @@ pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
             };
         }
     };
+    let sent = sent_at(message.id.as_str());
     html! {
         section.panel {
             header {
                 h2 { "Message" }
                 span.push {
+                    @if message.body.as_json().len() <= COPY_BYTES {
+                        button.btn.small type="button" data-copy=(message.body.as_json()) aria-label="Copy message" hidden { "Copy" } " "
+                    }
                     @if view.writes() { a class="btn small danger" href=(asked.href(view, &[("confirm", "delete")])) { "Delete…" } }
                     @else { (write_button(view, "small danger", "Delete…")) }
                 }
@@ -138,12 +157,41 @@ pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
             }
             div.body { dl.kv {
                 dt { "Message id" } dd.mono { bdi { (cut_at(message.id.as_str(), 600)) } }
-                dt { "Received" } dd { (view.at(message.received_at)) ", " (time::age(view.now, message.received_at)) }
+                @if let Some(sent) = sent { dt { "Sent to queue" } dd { (view.at(sent)) } }
+                dt { "Received" }
+                dd {
+                    (view.at(message.received_at)) ", "
+                    @match sent.map(|sent| message.received_at.nanoseconds() - sent.nanoseconds()) {
+                        Some(late) if late >= 0 => { (format!("{:.1}", late as f64 / 1e9)) " s later" }
+                        _ => (view.ago(message.received_at)),
+                    }
+                }
                 dt { "Expires" } dd { @match message.expires_at { Some(time) => (view.ago(time)), None => { "never" } } }
                 dt { "Size" } dd { (size(message.body.as_json().len())) }
             } }
             div.body { (json::pretty(message.body.as_json())) }
             footer { span { "Digits are shown exactly as they were sent." } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_message_tells_when_it_was_sent() {
+        let id = "1794844259-1794844259871-7bc2a509-1163-4e23-96ed-0517d807cd63";
+        let sent = Timestamp::parse("2026-11-16T15:50:59.871Z");
+        assert_eq!(sent_at(id), sent);
+        for other in [
+            "",
+            "1",
+            "a-b",
+            "17-x-7bc2a509-1163-4e23-96ed-0517d807cd63",
+            "ä7bc2a509-1163-4e23-96ed-0517d807cdü",
+        ] {
+            assert_eq!(sent_at(other), None, "{other}");
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The test bench: a change, the verdict of every registration, and the line that decides.
 
+use antumbra_service::history::RecordedChange;
+use antumbra_service::shadows::State;
 use antumbra_shadow::Document;
 use maud::{Markup, html};
 use serde_json::value::RawValue;
 
 use super::code;
 use super::draft::draft_result;
-use super::model::{Model, Verdict, selected};
-use super::{PATH, ROWS, TRY, URL_BYTES};
+use super::model::{Model, Verdict, parse_change, selected};
+use super::{Asked, PATH, ROWS, TRY, URL_BYTES};
 use crate::components::{csrf, cut, number};
 use crate::json;
 use crate::view::View;
@@ -37,6 +39,27 @@ fn kept(view: &View, fields: &[(&str, Option<&str>)]) -> Markup {
     }
 }
 
+/// The recorded changes to choose from.
+pub(super) fn recorded(view: &View, asked: &Asked, recorded: &[(State, RecordedChange)]) -> Markup {
+    let chosen = asked.change.as_deref().filter(|_| !asked.is_typed());
+    let chosen = chosen.and_then(parse_change);
+    html! {
+        div.stack #recorded data-part {
+            @if !recorded.is_empty() {
+                label.cap for="pick" { "Recorded change" }
+                select.field.mono #pick name="change" {
+                    @if asked.is_typed() { option value="" selected { "typed" } }
+                    @for (state, change) in recorded {
+                        option value={ (state) "@" (change.time) } selected[chosen == Some((*state, change.time))] {
+                            (view.exact_text(change.time)) " " (state) " " (change.operation) " v" (number(change.version.0))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn change_column(view: &View, model: &Model<'_>) -> Markup {
     let asked = model.asked;
     let text = |asked: &Option<String>, document: Option<&Document>| match (asked, document) {
@@ -52,7 +75,13 @@ fn change_column(view: &View, model: &Model<'_>) -> Markup {
         .map(|(_, state)| state.as_str());
     let state = state.or(asked.state.as_deref());
     let is_long = old.len() + new.len() > URL_BYTES;
-    let chosen = subject.filter(|_| !asked.is_typed());
+    let chosen = model
+        .chosen()
+        .map(|(state, time)| format!("{state}@{time}"));
+    let shown = Asked {
+        change: chosen.or(asked.change.clone()),
+        ..asked.clone()
+    };
     html! {
         div.bench-col {
             form.body.stack method="get" action={ (PATH) "#bench" } {
@@ -61,20 +90,7 @@ fn change_column(view: &View, model: &Model<'_>) -> Markup {
                 label.cap for="shadow" { "Shadow" }
                 input.field.mono #shadow name="shadow" value=(asked.shadow.as_deref().unwrap_or_default())
                     placeholder="House A#Kitchen#Freezer" spellcheck="false" autocomplete="off" aria-keyshortcuts="/";
-                @if !model.recorded.is_empty() {
-                    label.cap for="pick" { "Recorded change" }
-                    select.field.mono #pick name="change" {
-                        @if asked.is_typed() { option value="" selected { "typed" } }
-                        @for (state, change) in &model.recorded {
-                            @let is_chosen = chosen.is_some_and(|subject| {
-                                subject.time == change.time && subject.shadow.as_ref().is_some_and(|(_, of)| of == state)
-                            });
-                            option value={ (state) "@" (change.time) } selected[is_chosen] {
-                                (view.exact_text(change.time)) " " (state) " " (change.operation) " v" (number(change.version.0))
-                            }
-                        }
-                    }
-                }
+                @if asked.shadow.is_some() { (recorded(view, &shown, &model.recorded)) }
                 span { button.btn { @if model.recorded.is_empty() { "Show its changes" } @else { "Take this change" } } }
             }
             form.body.stack method=(if is_long { "post" } else { "get" }) action={ @if is_long { (TRY) } @else { (PATH) } "#bench" } {

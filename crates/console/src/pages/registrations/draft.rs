@@ -28,7 +28,7 @@ pub(super) struct Draft {
 }
 
 /// A draft tried on the changes of a day.
-struct DayCheck {
+pub(super) struct DayCheck {
     matches: usize,
     of: usize,
     has_more: bool,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use antumbra_registration::{Registrations, Trace, explain, trace};
 use antumbra_service::history::{ChangeQuery, RecordedChange};
+use antumbra_service::notifications::suspension::{Suspension, Suspensions as _};
 use antumbra_service::shadows::{ShadowId, ShadowStore as _, State};
 use antumbra_shadow::{Document, Timestamp};
 use maud::{Markup, html};
@@ -11,7 +12,7 @@ use maud::{Markup, html};
 use super::Asked;
 use super::draft::{Draft, try_draft, without_environment};
 use super::subject::{self, Subject};
-use super::summary::Summary;
+use super::summary::{Summary, summary};
 use crate::components::{cut, error_note};
 use crate::view::View;
 
@@ -38,6 +39,68 @@ pub(super) struct Model<'a> {
     pub(super) problem: Option<Markup>,
     pub(super) result: Option<Explained>,
     pub(super) draft: Option<Draft>,
+}
+
+impl Model<'_> {
+    /// The recorded change that is explained.
+    pub(super) fn chosen(&self) -> Option<(State, Timestamp)> {
+        let subject = self.subject.as_ref().filter(|_| !self.asked.is_typed())?;
+        let (_, state) = subject.shadow.as_ref()?;
+        Some((*state, subject.time))
+    }
+}
+
+/// Reads the files of the registrations, in the order of their names.
+pub(super) fn files(view: &View) -> Result<Vec<File>, String> {
+    let files = view.console.services.registrations.read();
+    let files = files.map_err(|error| error.to_string())?;
+    let files = files.iter().map(|(file, text)| File {
+        summary: summary(file, text),
+        file: file.clone(),
+        text: text.clone(),
+    });
+    let mut files: Vec<File> = files.collect();
+    files.sort_by(|a, b| a.summary.name.cmp(&b.summary.name));
+    Ok(files)
+}
+
+/// Reads the records of failing targets. Without them the page shows which registrations are on.
+pub(super) async fn suspensions(view: &View) -> Vec<Suspension> {
+    let found = view.console.services.suspensions.all().await;
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "records of failing targets cannot be read");
+        Vec::new()
+    })
+}
+
+/// Reads the last recorded changes of a shadow, one for each document that a change has.
+pub(super) async fn recorded_changes(
+    view: &View,
+    shadow: &ShadowId,
+) -> Result<Vec<(State, RecordedChange)>, Markup> {
+    let Some(history) = &view.console.services.history else {
+        return Err(html! { "This deployment keeps no history. Type a change." });
+    };
+    let query = ChangeQuery {
+        shadow: shadow.clone(),
+        from: None,
+        to: None,
+        path: None,
+    };
+    let found = history.changes(&query, CHANGES, None, view.now).await;
+    let page = found.map_err(|error| {
+        let what = "The recorded changes cannot be read.";
+        error_note(what, &error, view)
+    })?;
+    let by_state = |change: RecordedChange| {
+        let states: Vec<State> = change
+            .documents
+            .iter()
+            .map(|document| document.state)
+            .collect();
+        states.into_iter().map(move |state| (state, change.clone()))
+    };
+    Ok(page.rows.into_iter().flat_map(by_state).collect())
 }
 
 /// The verdicts on the change.
@@ -120,34 +183,16 @@ pub(super) async fn model<'a>(view: &View, asked: &'a Asked, files: Vec<File>) -
 
 /// Reads the recorded changes of a shadow, and the one that is asked for or the newest.
 async fn read_recorded(view: &View, shadow: &ShadowId, model: &mut Model<'_>) {
-    let Some(history) = &view.console.services.history else {
-        model.problem = Some(html! { "This deployment keeps no history. Type a change." });
-        return;
-    };
-    let query = ChangeQuery {
-        shadow: shadow.clone(),
-        from: None,
-        to: None,
-        path: None,
-    };
-    let found = history.changes(&query, CHANGES, None, view.now).await;
-    let rows = match found {
-        Ok(page) => page.rows,
-        Err(error) => {
-            let what = "The recorded changes cannot be read.";
-            model.problem = Some(error_note(what, &error, view));
+    match recorded_changes(view, shadow).await {
+        Ok(recorded) => model.recorded = recorded,
+        Err(problem) => {
+            model.problem = Some(problem);
             return;
         }
+    }
+    let Some(history) = &view.console.services.history else {
+        return;
     };
-    let by_state = |change: RecordedChange| {
-        let states: Vec<State> = change
-            .documents
-            .iter()
-            .map(|document| document.state)
-            .collect();
-        states.into_iter().map(move |state| (state, change.clone()))
-    };
-    model.recorded = rows.into_iter().flat_map(by_state).collect();
     if model.asked.is_typed() {
         return;
     }
@@ -186,7 +231,7 @@ async fn read_recorded(view: &View, shadow: &ShadowId, model: &mut Model<'_>) {
 }
 
 /// `reported@2026-01-31T12:00:00Z`.
-fn parse_change(text: &str) -> Option<(State, Timestamp)> {
+pub(super) fn parse_change(text: &str) -> Option<(State, Timestamp)> {
     let (state, time) = text.split_once('@')?;
     Some((state.parse().ok()?, Timestamp::parse(time)?))
 }

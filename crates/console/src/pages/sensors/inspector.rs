@@ -27,7 +27,7 @@ pub(super) fn inspector(view: &View, selected: &Result<Selected, String>) -> Mar
         Ok(selected) => selected,
         Err(error) => {
             return html! {
-                aside.panel aria-label="Sensor" {
+                aside.panel #sensor data-part aria-label="Sensor" {
                     header { h2.mono { bdi { (cut(id)) } } (close) }
                     div.body { (error_note("The sensor cannot be shown.", error, view)) }
                 }
@@ -41,7 +41,7 @@ pub(super) fn inspector(view: &View, selected: &Result<Selected, String>) -> Mar
         Connection::Never => Tone::Warn,
     };
     html! {
-        aside.panel aria-label={ "Sensor " (cut(id)) } {
+        aside.panel #sensor data-part aria-label={ "Sensor " (cut(id)) } {
             header { h2.mono { bdi { (cut(id)) } } (badge(tone, state.connection)) (close) }
             div.body { dl.kv {
                 dt { "Place" }

@@ -36,7 +36,11 @@ pub(super) fn crumbs(view: &View, place: Option<&LocationPrefix>) -> Markup {
 }
 
 /// The cities, or the buildings of a city, as a choice.
-pub(super) fn siblings(view: &View, place: Option<&LocationPrefix>, sensors: &[&SensorWithState]) -> Markup {
+pub(super) fn siblings(
+    view: &View,
+    place: Option<&LocationPrefix>,
+    sensors: &[&SensorWithState],
+) -> Markup {
     let is_city = place.is_some_and(|place| place.below().is_empty());
     if !is_city {
         return html! {};
@@ -58,7 +62,11 @@ pub(super) fn siblings(view: &View, place: Option<&LocationPrefix>, sensors: &[&
 type Cells<'a> = BTreeMap<Vec<&'a str>, Vec<&'a SensorWithState>>;
 
 /// Floors as rows and rooms as cells in a building; cities as rows and buildings as cells above it.
-pub(super) fn map(view: &View, place: Option<&LocationPrefix>, sensors: &[&SensorWithState]) -> Markup {
+pub(super) fn map(
+    view: &View,
+    place: Option<&LocationPrefix>,
+    sensors: &[&SensorWithState],
+) -> Markup {
     let is_above_building = place.is_none_or(|place| place.below().is_empty());
     let mut cells: Cells<'_> = BTreeMap::new();
     let mut placeless = Vec::new();

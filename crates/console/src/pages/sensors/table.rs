@@ -30,7 +30,7 @@ pub(super) fn table(view: &View, listed: &Listed, sensors: &[&SensorWithState]) 
     let is_narrow = view.get("id").is_some();
     let mut left = ROWS;
     html! {
-        section.panel {
+        section.panel #sensors data-part="sensors" {
             table.fixed {
                 colgroup {
                     col;
@@ -74,7 +74,7 @@ fn row(view: &View, sensor: &SensorWithState) -> Markup {
         false => format!("{} / {} / {}", place.building, place.floor, place.room),
     });
     html! {
-        tr aria-current=[(view.get("id") == Some(id)).then_some("true")] {
+        tr id={ "s-" (id) } data-row aria-current=[(view.get("id") == Some(id)).then_some("true")] {
             td { a.mono href=(here(view, &[("id", id)])) { bdi { (cut(id)) } } span.sub.only-narrow { bdi { (cut(&place)) } } }
             @if view.get("id").is_none() {
                 td class="p1 soft" title=(cut(&place)) { bdi { (cut(&place)) } }
@@ -114,9 +114,9 @@ pub(super) fn silence(view: &View, state: &State) -> Markup {
             };
             let text = format!("{} of {} {word}", silent / unit, allowed / unit);
             html! {
-                meter min="0" max=(allowed) low=(allowed * 2 / 3) high=((allowed - 1).max(1)) optimum="0" value=(silent)
+                span data-aging { meter min="0" max=(allowed) low=(allowed * 2 / 3) high=((allowed - 1).max(1)) optimum="0" value=(silent)
                     aria-label={ "Silent for " (text) } {}
-                " " (text)
+                " " (text) }
             }
         }
     }

@@ -19,6 +19,7 @@ mod problems;
 mod process;
 mod secrets;
 mod sensors;
+mod services;
 mod shadows;
 mod support;
 mod tenants;

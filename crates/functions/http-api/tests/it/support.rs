@@ -4,27 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, HISTORY, HistoryConfig, MAIN, MESSAGES, SensorConfig,
-    ShadowTableConfig, secrets_table,
+    DynamoDbDeliveries, DynamoDbHistory, DynamoDbInbox, DynamoDbSensors, SensorConfig,
+    secrets_table,
 };
-use antumbra_http_api::{
-    AuthMode, FailedMessageQueues, QueueUrls, RegistrationFiles, Services, Token, TokenGrants,
-    router,
-};
-use antumbra_notify::redrive::Resender;
-use antumbra_publish::webhook::Guard;
+use antumbra_http_api::{AuthMode, QueueUrls, Token, TokenGrants, router};
 use antumbra_service::access::Grants;
-use antumbra_service::clients::Clients;
 use antumbra_service::clock::ManualClock;
-use antumbra_service::deliveries::{Deliveries, Queues};
-use antumbra_service::inbox::Outbound;
-use antumbra_service::sensors::Sensors;
-use antumbra_service::shadows::Shadows;
-use antumbra_shadow::{Model, Timestamp};
-use antumbra_shadow_requests::ShadowRequests;
 use antumbra_testkit::RecordingChannel;
-use antumbra_testkit::dynamodb::{Endpoint, TestTable};
+use antumbra_testkit::dynamodb::Endpoint;
 use axum::Router;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -32,6 +19,8 @@ use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
+
+use crate::services::TestServices;
 
 pub(crate) const TOKEN: &str = "let-me-in";
 
@@ -53,8 +42,8 @@ pub(crate) struct TestApi {
     pub(crate) database: aws_sdk_dynamodb::Client,
     pub(crate) table: String,
     pub(crate) router: Router,
-    /// Queues of the modes `every` and `latest`.
-    pub(crate) queues: [Arc<RecordingChannel>; 2],
+    /// Queues of the modes `every` and `latest`, and the outbound queue.
+    pub(crate) queues: [Arc<RecordingChannel>; 3],
 }
 
 impl TestApi {
@@ -77,91 +66,32 @@ impl TestApi {
         };
         let tokens = lists.iter().map(|list| granted(list));
         let tokens = std::iter::once(all).chain(tokens).collect();
-        let main = TestTable::create(MAIN).await;
-        let messages = main.another(MESSAGES).await;
-        let history = HistoryConfig {
-            table: main.another(HISTORY).await,
-            days: 30,
-        };
-        let (client, table) = (main.client, main.name);
-        let queues: [Arc<RecordingChannel>; 2] = Default::default();
-        let noon = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
-        let clock = Arc::new(ManualClock::new(noon));
-        let shadows = DynamoDbShadows::new(client.clone(), ShadowTableConfig::new(&table));
-        let history = DynamoDbHistory::new(client.clone(), history);
-        let inbox = DynamoDbInbox::new(client.clone(), &messages);
-        let sensors = DynamoDbSensors::new(client.clone(), SensorConfig::new(&table));
-        let clients = DynamoDbClients::new(client.clone(), &table);
-        let deliveries = DynamoDbDeliveries::new(client.clone(), &table);
-        let guard = Guard::new("http://127.0.0.0/8".parse().unwrap());
-        let redeliveries = Deliveries::new(
-            clients.clone(),
-            deliveries.clone(),
-            Queues {
-                ordered: queues[0].clone(),
-                unordered: queues[1].clone(),
-            },
-            clock.clone(),
-        );
-        let updates = ShadowRequests::new(
-            shadows.clone(),
-            Default::default(),
-            Arc::new(RecordingChannel::default()),
-            clock.clone(),
-        );
-        // Its routes are tested with the queues of the local stack.
-        let failed_messages = FailedMessageQueues {
-            sqs: aws_sdk_sqs::Client::from_conf(
-                aws_sdk_sqs::Config::builder()
-                    .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
-                    .build(),
-            ),
-            urls: QueueUrls::default(),
-            resender: Resender {
-                notifications: None,
-                updates: Box::new(updates),
-                deliveries: Box::new(redeliveries.clone()),
-                clock: clock.clone(),
-            },
-            clock: clock.clone(),
-        };
-        let reader = history.clone().reader(shadows.clone(), Model::default());
-        let services = Services {
-            feed: Some(reader.clone().feed(clock.clone())),
-            history: Some(reader),
-            streams: true,
-            shadows: Shadows::with_clock(shadows, clock.clone()),
-            messages: inbox.clone(),
-            outbound: Outbound {
-                queue: Arc::new(RecordingChannel::default()),
-                clock: clock.clone(),
-            },
-            registrations: RegistrationFiles::new(|| Ok(Arc::from([]))),
-            failed_messages,
-            sensors: Sensors::with_clock(sensors.clone(), clock.clone()),
-            clients: Clients::new(clients, guard, clock.clone()),
-            deliveries: redeliveries,
-            signal_values: Default::default(),
-            idempotency: DynamoDbIdempotency::new(client.clone(), &table),
-            clock: clock.clone(),
-        };
+        // Routes of failed messages are tested with the queues of the local stack.
+        let sqs = aws_sdk_sqs::Config::builder()
+            .behavior_version(aws_sdk_sqs::config::BehaviorVersion::latest())
+            .build();
+        let sqs = aws_sdk_sqs::Client::from_conf(sqs);
+        let none = (QueueUrls::default(), String::new(), Arc::from([]));
+        let started = TestServices::start(sqs, none.0, none.1, none.2).await;
+        let (client, table) = (started.database, started.table);
+        let inbox = started.services.messages.clone();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = router(services, AuthMode::Tokens(tokens));
+        let router = router(started.services, AuthMode::Tokens(tokens));
         let served = router.clone();
         tokio::spawn(async move { axum::serve(listener, served).await });
         TestApi {
             address,
-            endpoint: Arc::new(main.endpoint),
-            clock,
+            endpoint: Arc::new(started.endpoint),
+            clock: started.clock,
             inbox,
-            sensors,
-            deliveries,
-            history,
+            sensors: DynamoDbSensors::new(client.clone(), SensorConfig::new(&table)),
+            deliveries: DynamoDbDeliveries::new(client.clone(), &table),
+            history: started.history,
             database: client,
             table,
             router,
-            queues,
+            queues: started.queues,
         }
     }
 
