@@ -80,7 +80,9 @@ class Check:
                 for name, path, click in PAGES:
                     self.open(path)
                     if click:
-                        browser.click(browser.find(click))
+                        # In one step: a live update may replace the element in between.
+                        browser.script("document.querySelector(arguments[0]).click()", click)
+                        browser.wait("the selection", "return document.querySelector('aside') !== null")
                     label = f"{name}, {scheme}, {width} px"
                     browser.screenshot(self.screenshots / f"{name}-{scheme}-{width}.png")
                     inner, outer = browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
@@ -251,10 +253,10 @@ class Check:
         def in_part(part, text):
             return f"return document.getElementById({part!r})?.innerText.includes({text!r})"
 
-        signal = {"signals": [{"sensor_id": "door-102", "data": 7301}]}
+        signal = {"signals": [{"sensor_id": "door-402", "data": 1}]}
         deliveries = "return document.querySelectorAll('#deliveries [data-row]').length"
         attempt("a live signal on Sensors", lambda: appears(
-            "/sensors?city=Pozna%C5%84&building=A&id=door-102", lambda: stack.api("POST", "/v1/signals", signal), in_part("sensor", "7301"), QUEUED_SECONDS))
+            "/sensors?city=Pozna%C5%84&building=A&id=door-402", lambda: stack.api("POST", "/v1/signals", signal), in_part("sensor", "ONLINE"), QUEUED_SECONDS))
 
         def delivery():
             self.open("/deliveries?client=night-watch")

@@ -101,6 +101,10 @@
     const old = fresh && document.getElementById(fresh.id);
     if (!fresh) return;
     if (!old) return reload();
+    if (withoutAges(old) === withoutAges(fresh)) {
+      const aged = all("[data-aging]", fresh);
+      return all("[data-aging]", old).forEach((one, at) => one.replaceWith(aged[at]));
+    }
     const rows = all("[data-row]", old), freshRows = all("[data-row]", fresh);
     const known = new Map(rows.map((row) => [row.id, row]));
     const isChanged = (row) => !known.has(row.id) || withoutAges(known.get(row.id)) !== withoutAges(row);

@@ -158,7 +158,7 @@ pub(super) fn deliveries(view: &View, model: &Model) -> Markup {
                 }))
             } @else {
                 table.fixed {
-                    colgroup { col class="w6"; col; col class="w6 p1"; col class="w6"; col class="w8 p1"; }
+                    colgroup { col class="w6"; col; col class="w6 p1"; col class="w6"; col class="w11 p1"; }
                     thead { tr { th { "Occurred" } th { "Event" } th class="p1" { "Sensor" } th { "Status" } th class="p1" { "Last attempt" } } }
                     tbody {
                         @for record in &page.rows {

@@ -13,7 +13,7 @@ use crate::json;
 use crate::view::View;
 
 /// Characters of a body in the list.
-const PREVIEW: usize = 64;
+const PREVIEW: usize = 44;
 /// Largest message that a button copies.
 const COPY_BYTES: usize = 8 * 1024;
 /// Length of a message id of SQS.
@@ -85,7 +85,7 @@ pub(super) fn messages_panel(view: &View, model: &Model) -> Markup {
                         @for message in messages {
                             @let id = message.id.as_str();
                             a.pick id=(element_id("m", id)) data-row href=(asked.href(view, &[("message", id)])) aria-current=[(asked.message == id).then_some("true")] {
-                                span.line { code { bdi { (cut_at(id, 40)) } } " " span.when { (view.ago(message.received_at)) } }
+                                span.line { code { bdi { (cut_at(id, 33)) } } " " span.when { (view.ago(message.received_at)) } }
                                 span class="sub mono" { bdi { (cut_at(message.body.as_json(), PREVIEW)) } }
                             }
                         }

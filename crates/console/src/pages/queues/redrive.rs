@@ -105,9 +105,9 @@ pub(super) fn dry_run(view: &View, asked: &Asked, plan: &RedriveResults) -> Mark
                             tr {
                                 td.num { (number(row.count as i64)) }
                                 @match row.outcome {
-                                    "planned" => td { "moved " bdi { (cut(&row.route)) } },
-                                    "deleted" => td.warn { "deleted: " bdi { (cut(&row.route)) } },
-                                    _ => td.warn { "left: " bdi { (cut(&row.route)) } },
+                                    "planned" => td { "moved " bdi { (cut(&row.route)) } " " span.mute { bdi { (cut(&row.reason)) } } },
+                                    "deleted" => td.warn { "deleted: " bdi { (cut(&row.route)) } " " span.mute { bdi { (cut(&row.reason)) } } },
+                                    _ => td.warn { "left: " bdi { (cut(&row.route)) } " " span.mute { bdi { (cut(&row.reason)) } } },
                                 }
                             }
                         }

@@ -98,12 +98,13 @@ pub(super) fn silence(view: &View, state: &State) -> Markup {
     match (state.connection, state.last_seen) {
         (Connection::Lost, _) => {
             let since = state.lost_at.unwrap_or(state.deadline);
-            badge(Tone::Bad, format!("lost {}", time::age(view.now, since)))
+            let text = format!("lost {}", time::age(view.now, since));
+            html! { span data-aging { (badge(Tone::Bad, text)) } }
         }
-        (_, None) => badge(
-            Tone::Warn,
-            format!("registered {}", time::age(view.now, state.registered_at)),
-        ),
+        (_, None) => {
+            let text = format!("registered {}", time::age(view.now, state.registered_at));
+            html! { span data-aging { (badge(Tone::Warn, text)) } }
+        }
         (_, Some(seen)) => {
             let silent = (view.now.nanoseconds() - seen.nanoseconds()).max(0) / 1_000_000_000;
             let (unit, word) = match allowed {
