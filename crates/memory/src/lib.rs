@@ -85,7 +85,7 @@ impl ShadowStore for MemoryShadows {
     async fn read(&self, read: &Read, _: ReadConsistency) -> Result<Snapshot, StoreError> {
         let contents = self.contents();
         let mut snapshot = Snapshot::default();
-        let (mut deleted_at, mut written) = (None, None);
+        let (mut deleted_at, mut written) = (None, [None; 2]);
         let slots = [
             (
                 State::Reported,
@@ -98,7 +98,7 @@ impl ShadowStore for MemoryShadows {
                 &mut snapshot.deleted.desired,
             ),
         ];
-        for (state, document, deleted) in slots {
+        for ((state, document, deleted), written) in slots.into_iter().zip(&mut written) {
             if !read.parts.has(state) {
                 continue;
             }
@@ -111,7 +111,7 @@ impl ShadowStore for MemoryShadows {
                 }) => {
                     *deleted = *version;
                     deleted_at = deleted_at.max(Some(*at));
-                    written = written.max(Some(*time));
+                    *written = Some(*time);
                 }
                 None => {}
             }

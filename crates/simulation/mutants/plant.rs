@@ -21,7 +21,7 @@ pub fn mutant(number: u32) -> bool {
     *NUMBER.get_or_init(read) == Some(number)
 }
 "#;
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     include_str!("shadows.txt"),
     include_str!("notifications.txt"),
     include_str!("inbox.txt"),
@@ -29,6 +29,7 @@ const FILES: [&str; 7] = [
     include_str!("deliveries.txt"),
     include_str!("order.txt"),
     include_str!("spill.txt"),
+    include_str!("history.txt"),
 ];
 
 /// A fault to insert.

@@ -2,7 +2,10 @@
 
 pub(crate) mod clients;
 pub(crate) mod devices;
+pub(crate) mod followers;
+pub(crate) mod historians;
 pub(crate) mod inbox;
+pub(crate) mod lamps;
 pub(crate) mod reports;
 pub(crate) mod sensors;
 

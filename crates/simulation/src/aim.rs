@@ -53,12 +53,14 @@ enum Scene {
     Unlinking,
     /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
+    /// Entries of the history or segments of the change feed are not written, or late.
+    History,
     /// Any call of any function.
     Any,
 }
 
 /// Calls that are worth aiming at, by function.
-const CALLS: [(&str, &[&str]); 9] = [
+const CALLS: [(&str, &[&str]); 11] = [
     (
         LISTENER,
         &["SendMessageBatch", "Publish", "Query", "BatchGetItem"],
@@ -68,6 +70,8 @@ const CALLS: [(&str, &[&str]); 9] = [
         &["BatchGetItem", "PutItem", "TransactWriteItems", "Publish"],
     ),
     ("device", &["BatchGetItem", "PutItem", "TransactWriteItems"]),
+    (HISTORY, HISTORY_CALLS),
+    (FOLLOWER, &["GetItem", "Query", "BatchGetItem"]),
     ("message-ingest", &["PutItem", "SendMessageBatch"]),
     ("message-delete", &["UpdateItem", "Publish"]),
     (SWEEP, &[MARKER, "GetItem", "Query", "UpdateItem"]),
@@ -96,6 +100,10 @@ const SWEEP: &str = "liveness-sweep";
 const INGEST: &str = "sensor-ingest";
 const DELIVER: &str = "webhook-deliver";
 const OPERATOR: &str = "operator";
+const HISTORY: &str = "history-writer";
+const FOLLOWER: &str = "follower";
+/// Calls that write entries, reserve numbers of the feed, and write segments.
+const HISTORY_CALLS: &[&str] = &["BatchWriteItem", "UpdateItem", "PutItem"];
 /// Keys of the list of held deliveries, and of deliveries.
 pub(crate) const HELD: &str = "\"HELD#";
 const DELIVERY: &str = "\"DELIVERY#";
@@ -133,6 +141,7 @@ impl Aims {
             Scene::InterruptedRelease,
             Scene::Unlinking,
             Scene::Listener,
+            Scene::History,
             Scene::Any,
         ]);
         let aim = |function, operation, interference| Aim {
@@ -209,6 +218,11 @@ impl Aims {
                 ]
             }
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
+            Scene::History => {
+                // The first that concerns a call counts: also where others fail, segments are late.
+                let slow = aim(HISTORY, "PutItem", Interference::HasFate(Fate::Slow));
+                vec![any(HISTORY, HISTORY_CALLS), slow]
+            }
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
                 vec![any(function, operations)]
@@ -229,7 +243,16 @@ impl Aims {
 
     /// Returns whether the target needs sensors.
     pub(crate) fn needs_sensors(&self) -> bool {
-        self.scene.is_some_and(|scene| scene != Scene::Any)
+        let without = [Scene::Any, Scene::History];
+        self.scene.is_some_and(|scene| !without.contains(&scene))
+    }
+
+    /// Number of shadows with a past that the target needs.
+    pub(crate) fn needed_shadows(&self) -> usize {
+        match self.scene {
+            Some(Scene::History) => 2,
+            _ => 0,
+        }
     }
 
     /// Returns whether the target needs a client with an operator.

@@ -1,6 +1,7 @@
 //! The invariants, checked when everything has settled.
 
 mod deliveries;
+mod history;
 mod inbox;
 mod leaves;
 mod mqtt;
@@ -15,7 +16,10 @@ use std::sync::Arc;
 
 use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
+use crate::actors::followers::Followers;
+use crate::actors::historians::Historians;
 use crate::actors::inbox::InboxActors;
+use crate::actors::lamps::Lamps;
 use crate::actors::reports::ReportActors;
 use crate::actors::sensors::SensorActors;
 use crate::endpoint::Endpoints;
@@ -32,6 +36,9 @@ pub(crate) struct Evidence<'a> {
     pub(crate) sensors: &'a SensorActors,
     pub(crate) inbox: &'a InboxActors,
     pub(crate) clients: &'a ClientActors,
+    pub(crate) lamps: &'a Lamps,
+    pub(crate) followers: &'a Followers,
+    pub(crate) historians: &'a Historians,
     pub(crate) endpoints: &'a Endpoints,
     /// End of the last sweep, in milliseconds.
     pub(crate) swept_until: u64,
@@ -56,5 +63,6 @@ impl Evidence<'_> {
         inbox::check(self);
         deliveries::check(self).await;
         suppressed::check(self);
+        history::check(self).await;
     }
 }

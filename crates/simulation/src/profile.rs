@@ -152,9 +152,14 @@ pub(crate) struct Profile {
     /// Shards that are replaced by two others.
     pub(crate) splits: f64,
     pub(crate) live_shards: u32,
+    /// Partitions of the change feed, and its readers.
+    pub(crate) feed_partitions: u32,
+    pub(crate) followers: usize,
     pub(crate) devices: usize,
     /// Devices that report in bursts.
     pub(crate) meters: usize,
+    /// Shadows that are deleted and created again.
+    pub(crate) lamps: usize,
     pub(crate) sensors: usize,
     /// The first sensor is unregistered and registered again.
     pub(crate) returning_sensors: bool,
@@ -207,7 +212,8 @@ impl Profile {
         let needs_clients = target_outage.as_ref().is_some_and(of_deliveries);
         let devices = devices.max(usize::from(target_outage.is_some() && !needs_clients));
         let sensors = part(0.7, 3).max(usize::from(aims.needs_sensors() || needs_clients));
-        let sources = part(0.5, 2);
+        let (sources, lamps) = (part(0.5, 2), part(0.4, 3));
+        let lamps = lamps.max(aims.needed_shadows());
         let least = target_outage
             .as_ref()
             .map_or(120, |out| out.until.as_secs() + 60);
@@ -234,8 +240,14 @@ impl Profile {
             parallelization: chance.between(1, 4) as usize,
             splits: *chance.pick(&[0.0, 0.5]),
             live_shards: chance.between(1, 2) as u32,
+            feed_partitions: chance.between(1, 3) as u32,
+            followers: match devices + meters + lamps {
+                0 => 0,
+                _ => chance.between(1, 2) as usize,
+            },
             devices,
             meters,
+            lamps,
             sensors,
             returning_sensors: chance.happens(0.3),
             clients: match sensors {

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use antumbra_dynamodb::{MAIN, MESSAGES, SECRETS, client};
+use antumbra_dynamodb::{HISTORY, MAIN, MESSAGES, SECRETS, TableDefinition, client};
 use antumbra_queues::queue::{Attributes, Queue, Redrive};
 use antumbra_service::deliveries::{Delays, Policy};
+use antumbra_service::shadows::ShadowId;
 use tokio::time::Instant;
 
 use crate::actors::clients::ClientActors;
 use crate::actors::devices::Devices;
+use crate::actors::followers::Followers;
+use crate::actors::historians::Historians;
 use crate::actors::inbox::InboxActors;
+use crate::actors::lamps::Lamps;
 use crate::actors::reports::ReportActors;
 use crate::actors::sensors::SensorActors;
 use crate::aim::{HELD, Intervention};
@@ -23,7 +27,7 @@ use crate::feed::QueueFeed;
 use crate::functions::{Function, Wiring, names};
 use crate::invariants::Evidence;
 use crate::profile::Profile;
-use crate::stream::Streams;
+use crate::stream::{Reader, Streams};
 use crate::world::{Violation, World};
 
 /// Tables with a stream.
@@ -98,6 +102,9 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     let devices = Devices::new(&world, &wiring);
     let reports = ReportActors::new(&world, &wiring);
     let inbox = InboxActors::new(&world, &wiring, &streams);
+    let lamps = Lamps::new(&world, &wiring);
+    let followers = Followers::new(&world, &wiring);
+    let historians = Historians::new(&world, &wiring);
 
     feed(&world, &wiring, &streams);
     let sweep = Arc::new(wiring.sweep());
@@ -110,6 +117,11 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     clients.start(began);
     clients.start_registrations(began, &sensors.memory().sensors);
     inbox.start(began);
+    lamps.start(began);
+    followers.start(began);
+    let shadows = devices.shadows().chain(reports.shadows());
+    let shadows: Vec<ShadowId> = shadows.chain(lamps.shadows()).collect();
+    historians.start(began, &shadows);
     tokio::time::sleep_until(began + world.profile.span).await;
     world.end_faults();
     // Work begun during the faults ends.
@@ -124,6 +136,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     settle(&world, &streams).await;
     sweeping.stop();
     inbox.read_back().await;
+    followers.finish().await;
     let evidence = Evidence {
         world: &world,
         changes: streams.all(),
@@ -132,6 +145,9 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
         sensors: &sensors,
         inbox: &inbox,
         clients: &clients,
+        lamps: &lamps,
+        followers: &followers,
+        historians: &historians,
         endpoints: &endpoints,
         swept_until,
     };
@@ -176,7 +192,8 @@ fn intervention(
 /// Starts all event sources except the schedule.
 fn feed(world: &Arc<World>, wiring: &Wiring, streams: &Streams) {
     let listener = Arc::new(wiring.listener());
-    streams.feed(world, &listener);
+    streams.feed(world, Reader::Listener, &listener);
+    streams.feed(world, Reader::History, &Arc::new(wiring.history_writer()));
     let deliver = Arc::new(wiring.webhook_deliver());
     let feed = |queue, function: Arc<Function>, concurrency| {
         let feed = QueueFeed {
@@ -242,7 +259,12 @@ impl Sweeping {
 
 async fn set_up(world: &World) {
     let database = client(&world.sdk);
-    for table in [MAIN, MESSAGES, SECRETS] {
+    // A stream of the history is the record of its writes for the invariants, and for stale reads.
+    let history = TableDefinition {
+        streamed: true,
+        ..HISTORY
+    };
+    for table in [MAIN, MESSAGES, SECRETS, history] {
         if let Err(error) = table.ensure(&database).await {
             panic!("no table: {error}");
         }

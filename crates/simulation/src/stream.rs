@@ -1,4 +1,4 @@
-//! The tables' streams: they invoke the listener, and are the record of all writes.
+//! The tables' streams: they invoke the listener and the history writer, and are the record of all writes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,22 @@ const SPLIT: u64 = 15;
 /// Maximum delay until the stream is read.
 const POLL: Duration = Duration::from_millis(500);
 
+/// A function that reads the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Listener,
+    /// Reads the shadows of the main table.
+    History,
+}
+
+const READERS: [Reader; 2] = [Reader::Listener, Reader::History];
+
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) table: &'static str,
     pub(crate) sequence: String,
+    /// Id of the stream record.
+    pub(crate) id: String,
     pub(crate) partition: String,
     pub(crate) sort: String,
     pub(crate) old: Option<Value>,
@@ -39,13 +51,28 @@ impl Change {
         format!("{}#{}", self.partition, self.sort)
     }
 
+    /// Returns whether a reader gets the record, as its filter in production says.
+    fn is_for(&self, reader: Reader) -> bool {
+        let documents = ["DSR#", "DSD#", "DSC#"];
+        reader == Reader::Listener
+            || self.partition.starts_with("DS#")
+                && documents.iter().any(|kind| self.sort.starts_with(kind))
+    }
+
     /// Returns whether only the times of a shadow's leaves were written: its version stays.
     pub(crate) fn is_of_times(&self) -> bool {
         let version = |image: &Option<Value>| image.as_ref()?.get("version")?.as_u64();
         self.partition.starts_with("DS#")
-            && self.old.is_some()
+            && is_document(&self.old)
+            && is_document(&self.new)
             && version(&self.old) == version(&self.new)
     }
+}
+
+/// Returns whether an image is an item that is not deleted. A deleted shadow leaves a tombstone.
+pub(crate) fn is_document(image: &Option<Value>) -> bool {
+    let image = image.as_ref();
+    image.is_some_and(|image| image.get("deletedAt").is_none())
 }
 
 /// All streams. Clones are the same.
@@ -62,14 +89,15 @@ struct State {
     shards: Vec<Shard>,
 }
 
-/// A shard, read by several invocations at once: each item belongs to one lane.
+/// A shard. Several invocations of a reader read it at once: each item belongs to one lane.
 struct Shard {
     table: &'static str,
     parent: Option<usize>,
     /// Number of records after which two other shards continue it, and the first of them.
     split: Option<(usize, usize)>,
     count: usize,
-    lanes: Vec<Lane>,
+    /// The lanes of each reader.
+    lanes: [Vec<Lane>; READERS.len()],
 }
 
 #[derive(Clone, Default)]
@@ -80,18 +108,20 @@ struct Lane {
 }
 
 impl Shard {
-    fn new(table: &'static str, parent: Option<usize>, lanes: usize) -> Shard {
+    fn new(table: &'static str, parent: Option<usize>, of_listener: usize) -> Shard {
+        // As deployed: one batch of a shard at a time, of the main table only.
+        let of_history = usize::from(table == MAIN.name);
         Shard {
             table,
             parent,
             split: None,
             count: 0,
-            lanes: vec![Lane::default(); lanes],
+            lanes: [of_listener, of_history].map(|lanes| vec![Lane::default(); lanes]),
         }
     }
 
-    fn is_done(&self) -> bool {
-        let mut lanes = self.lanes.iter();
+    fn is_done(&self, reader: Reader) -> bool {
+        let mut lanes = self.lanes[reader as usize].iter();
         lanes.all(|lane| lane.done == lane.records.len())
     }
 }
@@ -119,14 +149,19 @@ impl State {
         let at = self.shard_of(change);
         let shard = &mut self.shards[at];
         shard.count += 1;
-        let lane = hash(&change.key()) % shard.lanes.len();
-        shard.lanes[lane].records.push(Arc::clone(change));
+        for reader in READERS {
+            let lanes = &mut shard.lanes[reader as usize];
+            if !lanes.is_empty() && change.is_for(reader) {
+                let lane = hash(&change.key()) % lanes.len();
+                lanes[lane].records.push(Arc::clone(change));
+            }
+        }
     }
 
     /// Returns whether a shard can be read: its parent was read to the end.
-    fn is_ready(&self, shard: usize) -> bool {
+    fn is_ready(&self, shard: usize, reader: Reader) -> bool {
         let parent = self.shards[shard].parent;
-        parent.is_none_or(|parent| self.shards[parent].is_done())
+        parent.is_none_or(|parent| self.shards[parent].is_done(reader))
     }
 }
 
@@ -168,16 +203,20 @@ impl Streams {
         lock(&self.0).all.clone()
     }
 
-    /// Returns whether the listener has processed everything.
+    /// Returns whether all readers have processed everything.
     pub(crate) fn is_done(&self, world: &World) -> bool {
         self.read(world);
-        lock(&self.0).shards.iter().all(Shard::is_done)
+        let state = lock(&self.0);
+        let is_done = |shard: &Shard| READERS.iter().all(|reader| shard.is_done(*reader));
+        state.shards.iter().all(is_done)
     }
 
-    /// Feeds the listener from every shard for as long as the run takes.
-    pub(crate) fn feed(&self, world: &Arc<World>, listener: &Arc<Function>) {
-        let lanes =
-            |(at, shard): (usize, &Shard)| (0..shard.lanes.len()).map(move |lane| (at, lane));
+    /// Feeds a reader from every shard for as long as the run takes.
+    pub(crate) fn feed(&self, world: &Arc<World>, reader: Reader, function: &Arc<Function>) {
+        let lanes = |(at, shard): (usize, &Shard)| {
+            let lanes = 0..shard.lanes[reader as usize].len();
+            lanes.map(move |lane| (at, lane))
+        };
         let shards = lock(&self.0)
             .shards
             .iter()
@@ -185,13 +224,13 @@ impl Streams {
             .flat_map(lanes)
             .collect::<Vec<_>>();
         for place in shards {
-            let (streams, listener) = (self.clone(), Arc::clone(listener));
+            let (streams, function) = (self.clone(), Arc::clone(function));
             let world = Arc::clone(world);
             let spawner = world.spawner.clone();
             spawner.spawn(async move {
-                let mut attempts = 0;
+                let (mut attempts, reader) = (0, (reader, &*function));
                 loop {
-                    streams.poll(&world, place, &listener, &mut attempts).await;
+                    streams.poll(&world, place, reader, &mut attempts).await;
                 }
             });
         }
@@ -201,16 +240,16 @@ impl Streams {
         &self,
         world: &World,
         (shard, lane): (usize, usize),
-        listener: &Function,
+        (reader, function): (Reader, &Function),
         attempts: &mut u32,
     ) {
         self.read(world);
         let (batch, waits): (Vec<Arc<Change>>, bool) = {
             let state = lock(&self.0);
             let most = world.chance.between(1, BATCH) as usize;
-            let lane = &state.shards[shard].lanes[lane];
+            let lane = &state.shards[shard].lanes[reader as usize][lane];
             let open = lane.records[lane.done..].iter();
-            match state.is_ready(shard) {
+            match state.is_ready(shard, reader) {
                 true => (open.take(most).cloned().collect(), false),
                 false => (Vec::new(), open.len() > 0),
             }
@@ -225,7 +264,7 @@ impl Streams {
         }
         let records: Vec<&str> = batch.iter().map(|change| change.text.as_str()).collect();
         let event = format!("{{\"Records\":[{}]}}", records.join(","));
-        let response = listener.invoke(world, event.as_bytes()).await;
+        let response = function.invoke(world, event.as_bytes()).await;
         let done = match response.as_deref().map(failures) {
             None => 0,
             Some(failed) => match failed.first() {
@@ -236,7 +275,7 @@ impl Streams {
                 }
             },
         };
-        lock(&self.0).shards[shard].lanes[lane].done += done;
+        lock(&self.0).shards[shard].lanes[reader as usize][lane].done += done;
         *attempts = if done == 0 { *attempts + 1 } else { 0 };
         if done < batch.len() {
             let wait = 100 << (*attempts).min(6);
@@ -271,6 +310,10 @@ pub(crate) fn stored(sequence: &str) -> i64 {
 
 fn change(table: &'static str, record: Record, world: &World) -> Change {
     let mut event = serde_json::to_value(&record).unwrap_or_default();
+    let sequence = record.dynamodb.sequence_number;
+    // The database's own id is another one in every run.
+    let id = format!("{table}-{sequence}");
+    event["eventID"] = json!(id);
     event["eventSourceARN"] = json!(format!(
         "arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/1"
     ));
@@ -296,7 +339,8 @@ fn change(table: &'static str, record: Record, world: &World) -> Change {
     });
     Change {
         table,
-        sequence: record.dynamodb.sequence_number,
+        sequence,
+        id,
         partition,
         sort,
         old,

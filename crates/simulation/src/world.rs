@@ -209,6 +209,18 @@ impl World {
         work: impl Future<Output = T>,
     ) -> Option<T> {
         self.begin_work();
+        let done = self.run_crashing(name, timeout, work).await;
+        self.end_work();
+        done
+    }
+
+    /// Like [`World::invoke`], for a program outside: nobody waits for its end.
+    pub(crate) async fn run_crashing<T>(
+        &self,
+        name: &'static str,
+        timeout: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
         let most = 1 << self.chance.between(0, CRASH_POLLS);
         let mut polls_left = self
             .draws_fault(self.profile.crash)
@@ -230,7 +242,6 @@ impl World {
             });
             tokio::time::timeout(timeout, crashing).await
         };
-        self.end_work();
         let done = done.unwrap_or_default();
         let mut counts = lock(&self.counts);
         let count = counts.entry(name).or_default();

@@ -229,12 +229,17 @@ fn current_item(current: &Snapshot, item: ShadowItem) -> Current {
             desired: document(desired),
         },
     });
-    let version = match item {
-        ShadowItem::Reported => current.deleted.reported,
-        ShadowItem::Desired => current.deleted.desired,
-        ShadowItem::Combined => current.deleted.reported.max(current.deleted.desired),
+    let [reported_time, desired_time] = current.deleted.written;
+    let deleted = &current.deleted;
+    let (version, deleted) = match item {
+        ShadowItem::Reported => (deleted.reported, reported_time),
+        ShadowItem::Desired => (deleted.desired, desired_time),
+        ShadowItem::Combined => {
+            let version = deleted.reported.max(deleted.desired);
+            (version, reported_time.max(desired_time))
+        }
     };
-    let deleted = current.deleted.written.filter(|_| version != Version::NONE);
+    let deleted = deleted.filter(|_| version != Version::NONE);
     Current {
         state,
         deleted: deleted.map(|time| (u64::try_from(version.0).unwrap_or_default(), positive(time))),

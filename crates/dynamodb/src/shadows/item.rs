@@ -77,7 +77,10 @@ pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreErr
                 reported: version_of(State::Reported),
                 desired: version_of(State::Desired),
                 at: deleted_at(item),
-                written: written(item),
+                written: [State::Reported, State::Desired].map(|state| {
+                    let written = written(item);
+                    written.filter(|_| kind.states().contains(&state))
+                }),
             },
             ..Snapshot::default()
         });

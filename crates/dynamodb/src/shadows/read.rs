@@ -39,14 +39,17 @@ impl DynamoDbShadows {
             };
             let found = item::decode(item, *kind)?;
             snapshot.deleted.at = snapshot.deleted.at.max(found.deleted.at);
-            snapshot.deleted.written = snapshot.deleted.written.max(found.deleted.written);
             if read.parts.has(State::Reported) {
                 snapshot.reported = snapshot.reported.or(found.reported);
                 snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);
+                snapshot.deleted.written[0] =
+                    found.deleted.written[0].or(snapshot.deleted.written[0]);
             }
             if read.parts.has(State::Desired) {
                 snapshot.desired = snapshot.desired.or(found.desired);
                 snapshot.deleted.desired = snapshot.deleted.desired.max(found.deleted.desired);
+                snapshot.deleted.written[1] =
+                    found.deleted.written[1].or(snapshot.deleted.written[1]);
             }
         }
         if snapshot == Snapshot::default() {

@@ -151,7 +151,8 @@ impl Snapshot {
     pub fn next_time(&self, now: Timestamp) -> Timestamp {
         let documents = [&self.reported, &self.desired].into_iter().flatten();
         let written = documents.map(|held| held.timestamp);
-        let latest = written.chain(self.deleted.written).max();
+        let deleted = self.deleted.written.into_iter().flatten();
+        let latest = written.chain(deleted).max();
         latest.map_or(now, |latest| now.max(latest.after(Duration::from_nanos(1))))
     }
 }
@@ -164,8 +165,9 @@ pub struct DeletedVersions {
     pub desired: Version,
     /// Messages from before this time do not bring the documents back.
     pub at: Option<Timestamp>,
-    /// Time of the write.
-    pub written: Option<Timestamp>,
+    /// Times of the writes that deleted the reported and the desired document. They differ where one was created again and
+    /// deleted on its own.
+    pub written: [Option<Timestamp>; 2],
 }
 
 /// A document to be written in place of the one that has the expected version.

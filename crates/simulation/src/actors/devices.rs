@@ -86,6 +86,11 @@ impl Devices {
         all.map(|number| format!("device-{number}")).collect()
     }
 
+    pub(crate) fn shadows(&self) -> impl Iterator<Item = ShadowId> {
+        let ids = self.names().into_iter();
+        ids.filter_map(|id| ShadowId::new(id).ok())
+    }
+
     pub(crate) fn memory(&self) -> Memory {
         lock(&self.memory).clone()
     }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use antumbra_service::shadows::ShadowId;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -86,6 +87,13 @@ impl ReportActors {
             reports: Arc::default(),
             times: Arc::default(),
         }
+    }
+
+    pub(crate) fn shadows(&self) -> impl Iterator<Item = ShadowId> {
+        let things = 0..self.world.profile.meters;
+        let names = [CLASSIC, "room"];
+        let all = things.flat_map(move |thing| names.map(|name| (format!("meter-{thing}"), name)));
+        all.filter_map(|(thing, name)| ShadowId::named(thing, name).ok())
     }
 
     pub(crate) fn reports(&self) -> Vec<Report> {

@@ -12,9 +12,10 @@ use crate::stream::stored;
 /// Longest time that a replica lags behind.
 const LAG: Duration = Duration::from_secs(1);
 /// Tables and their keys.
-const TABLES: [(&str, [&str; 2]); 2] = [
+const TABLES: [(&str, [&str; 2]); 3] = [
     ("antumbra", ["PK", "SK"]),
     ("antumbra-messages", ["uuid", "messageId"]),
+    ("antumbra-history", ["PK", "SK"]),
 ];
 
 /// Earlier states of items.

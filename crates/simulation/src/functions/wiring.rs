@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbInbox, DynamoDbSensors, DynamoDbShadows, MAIN,
-    MESSAGES, SensorConfig, ShadowTableConfig,
+    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbInbox, DynamoDbSensors,
+    DynamoDbShadows, Feed, FeedConfig, HISTORY, HistoryConfig, HistoryReader, MAIN, MESSAGES,
+    SensorConfig, ShadowTableConfig,
 };
 use antumbra_lambda_kit::Handler;
 use antumbra_message_requests::InboxFunction;
@@ -20,11 +21,14 @@ use antumbra_sensor_ingest::Rules;
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Deliveries, Policy, Queues};
+use antumbra_service::history::DEFAULT_DAYS;
+use antumbra_service::history::feed::DEFAULT_FEED_DAYS;
 use antumbra_service::inbox::MessageParser;
 use antumbra_service::liveness::Limits;
 use antumbra_service::notifications::Channel;
 use antumbra_service::sensors::Sensors;
 use antumbra_service::shadows::{Layout, Shadows};
+use antumbra_shadow::Model;
 use aws_types::SdkConfig;
 
 use super::Function;
@@ -59,6 +63,7 @@ pub(crate) struct Wiring {
     pub(crate) sdk: SdkConfig,
     pub(crate) layout: Layout,
     pub(crate) live_shards: u32,
+    pub(crate) feed_partitions: u32,
     pub(crate) signals: &'static str,
     pub(crate) policy: Policy,
     pub(crate) endpoints: Endpoints,
@@ -78,6 +83,7 @@ impl Wiring {
                 false => Layout::Separate,
             },
             live_shards: profile.live_shards,
+            feed_partitions: profile.feed_partitions,
             signals: match profile.ordered_signals {
                 true => names::SIGNALS_FIFO,
                 false => names::SIGNALS,
@@ -98,11 +104,39 @@ impl Wiring {
         config
     }
 
+    fn shadow_store(&self) -> DynamoDbShadows {
+        let table = ShadowTableConfig::new(MAIN.name).layout(self.layout);
+        DynamoDbShadows::connect(&self.sdk, table)
+    }
+
     /// Shadows through the SDK, for devices that do not use MQTT.
     pub(crate) fn shadows(&self, clock: VirtualClock) -> Shadows<DynamoDbShadows> {
-        let table = ShadowTableConfig::new(MAIN.name).layout(self.layout);
-        let store = DynamoDbShadows::connect(&self.sdk, table);
-        Shadows::with_clock(store, Arc::new(clock))
+        Shadows::with_clock(self.shadow_store(), Arc::new(clock))
+    }
+
+    /// The past of shadows, as the HTTP API reads it.
+    pub(crate) fn history_reader(&self) -> HistoryReader {
+        let history = DynamoDbHistory::connect(&self.sdk, history_config());
+        history.reader(self.shadow_store(), Model::default())
+    }
+
+    /// The change feed, as the HTTP API reads it.
+    pub(crate) fn change_feed(&self, clock: VirtualClock) -> Feed {
+        self.history_reader().feed(Arc::new(clock))
+    }
+
+    pub(crate) fn history_writer(&self) -> Function {
+        self.function(antumbra_history_writer::NAME, |wiring, clock| {
+            let config = antumbra_history_writer::Config {
+                history: history_config(),
+                feed: Some(FeedConfig {
+                    days: DEFAULT_FEED_DAYS,
+                    partitions: wiring.feed_partitions,
+                }),
+                model: Model::default(),
+            };
+            antumbra_history_writer::build(config, &wiring.sdk, clock)
+        })
     }
 
     pub(crate) fn sensors(&self, clock: VirtualClock) -> Sensors<DynamoDbSensors> {
@@ -243,6 +277,13 @@ impl Wiring {
         let wiring = self.clone();
         let build = move |clock| Arc::new(build(&wiring, Arc::new(clock))) as Arc<dyn Handler>;
         Function::new(name, Box::new(build))
+    }
+}
+
+fn history_config() -> HistoryConfig {
+    HistoryConfig {
+        table: HISTORY.name.to_owned(),
+        days: DEFAULT_DAYS,
     }
 }
 

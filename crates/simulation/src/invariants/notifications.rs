@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use antumbra_service::history::Operation;
 use serde_json::{Map, Value, json};
 
 use super::Evidence;
@@ -20,8 +21,8 @@ struct Received {
     notifications: Vec<(u64, Value)>,
 }
 
-/// Key of one change of a document.
-pub(super) type Place = (String, String, u64);
+/// Key, state and version of one change of a document, and whether it is a removal, which repeats the version.
+pub(super) type Place = (String, String, (u64, bool));
 
 pub(super) fn check(evidence: &Evidence<'_>) {
     let queue = |registration, name: &str| Received {
@@ -63,7 +64,10 @@ pub(super) fn place(notification: &Value) -> Place {
     (
         text(&notification["key"]),
         text(&notification["shadow"]["state"]),
-        notification["version"].as_u64().unwrap_or_default(),
+        (
+            notification["version"].as_u64().unwrap_or_default(),
+            notification["operation"] == Operation::Remove.as_str(),
+        ),
     )
 }
 
@@ -74,6 +78,7 @@ pub(super) fn readable_changes<'a>(evidence: &'a Evidence<'_>) -> Vec<(Place, Do
         .flat_map(|change| documents(change))
         .map(|document| {
             let version = document.version.unwrap_or_default();
+            let version = (version, document.is_removal());
             let place = (document.change.key(), document.state.to_owned(), version);
             (place, document)
         })
@@ -96,7 +101,7 @@ fn every_change_once_and_in_order(
         .collect();
     let mut ids: BTreeMap<String, &Value> = BTreeMap::new();
     let mut places: BTreeMap<Place, String> = BTreeMap::new();
-    let mut order: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    let mut order: BTreeMap<(String, String), Vec<(u64, bool)>> = BTreeMap::new();
     let mut arrived: BTreeMap<Place, u64> = BTreeMap::new();
     for (at, notification) in &received.notifications {
         let id = notification["id"].as_str().unwrap_or_default().to_owned();
@@ -117,11 +122,11 @@ fn every_change_once_and_in_order(
         arrived.insert(place.clone(), *at);
         let another = places.insert(place, id.clone());
         evidence.expect("duplicates-share-an-id", another.is_none(), || {
-            format!("{registration}: {key} {state} {version} was sent as {another:?} and {id}")
+            format!("{registration}: {key} {state} {version:?} was sent as {another:?} and {id}")
         });
         order.entry((key, state)).or_default().push(version);
     }
-    let mut expected: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
+    let mut expected: BTreeMap<(String, String), Vec<(u64, bool)>> = BTreeMap::new();
     let readable_changes = readable_changes(evidence);
     for ((key, state, version), _) in &readable_changes {
         let of_document = expected.entry((key.clone(), state.clone())).or_default();
@@ -169,7 +174,8 @@ fn matches_the_change(
         None | Some(Value::Null) => true,
         Some(sent) => Some(sent) == written,
     };
-    let complete = sent.get("new").is_some_and(|new| !new.is_null());
+    let has_new = sent.get("new").is_some_and(|new| !new.is_null());
+    let complete = has_new != document.is_removal();
     let diff = sent.get("diff").is_none_or(|sent| *sent == diff(document));
     let kept = same("new", document.new) && same("old", document.old) && complete && diff;
     evidence.expect("notifications-match-the-change", kept, || {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Evidence;
 use crate::actors::devices::{Measured, Outcome};
 use crate::cloud::Published;
-use crate::stream::Change;
+use crate::stream::{Change, is_document};
 
 /// A document of a shadow that changed.
 pub(super) struct DocumentChange<'a> {
@@ -20,8 +20,15 @@ pub(super) struct DocumentChange<'a> {
     pub(super) version: Option<u64>,
 }
 
+impl DocumentChange<'_> {
+    /// Returns whether the item was deleted.
+    pub(super) fn is_removal(&self) -> bool {
+        !is_document(&self.change.new)
+    }
+}
+
 /// The changes of documents by one write, in the order of their notifications.
-pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
+pub(super) fn documents<'a>(change: &'a Change) -> Vec<DocumentChange<'a>> {
     let Some(device) = change.partition.strip_prefix("DS#") else {
         return Vec::new();
     };
@@ -33,16 +40,18 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
         _ => &[],
     };
     let combined = both.len() == 2;
-    let part = |image: &'_ Option<Value>, state: &str| -> Option<Value> {
-        image.as_ref()?.get(state).cloned()
+    let part = |image: &'a Option<Value>, state: &str| -> Option<&'a Value> {
+        let image = image.as_ref().filter(|_| is_document(image))?;
+        image.get(state)
     };
     let differs = |state: &str| {
         let (old, new) = (part(&change.old, state), part(&change.new, state));
-        let empty = || Value::Object(serde_json::Map::new());
-        old.unwrap_or_else(empty) != new.unwrap_or_else(empty)
+        let empty = Value::Object(serde_json::Map::new());
+        old.unwrap_or(&empty) != new.unwrap_or(&empty)
     };
-    // Creating two empty documents is a change of the first.
-    let first_only = change.old.is_none() && !both.iter().any(|state| differs(state));
+    // Creating or deleting two empty documents is a change of the first.
+    let first_only = is_document(&change.old) != is_document(&change.new)
+        && !both.iter().any(|state| differs(state));
     let version = change.new.as_ref().or(change.old.as_ref());
     let version = version.and_then(|image| image["version"].as_u64());
     both.iter()
@@ -54,8 +63,8 @@ pub(super) fn documents(change: &Change) -> Vec<DocumentChange<'_>> {
             change,
             device,
             state,
-            old: change.old.as_ref().and_then(|image| image.get(*state)),
-            new: change.new.as_ref().and_then(|image| image.get(*state)),
+            old: part(&change.old, state),
+            new: part(&change.new, state),
             version,
         })
         .collect()
@@ -97,7 +106,7 @@ pub(super) fn check(evidence: &Evidence<'_>) {
 
 fn versions_have_no_gap(evidence: &Evidence<'_>) {
     let shadows = evidence.changes.iter();
-    let shadows = shadows.filter(|change| !change.is_of_times());
+    let shadows = shadows.filter(|change| !change.is_of_times() && is_document(&change.new));
     let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
     for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
         let Some(new) = &change.new else {

@@ -1,4 +1,7 @@
 //! A seeded storm of writes: the state at any time is that of a replay of the writes.
+//!
+//! `ANTUMBRA_STORM_PAIRS=10000` compares that many pairs of a shadow and a time per storm of small documents, and a tenth
+//! of them per storm of large ones.
 
 use std::time::Duration;
 
@@ -20,19 +23,36 @@ struct Storm {
     pairs: usize,
     /// One write in so many has a large value; 0 for none.
     large: u32,
+    /// One pair is compared for so many that are asked for.
+    share: usize,
+    /// The largest document has more bytes.
+    largest: usize,
 }
 
 const SMALL: Storm = Storm {
     writes: 700,
     pairs: 1_000,
     large: 0,
+    share: 1,
+    largest: 200,
 };
 /// Entries of more than one item, and documents up to the largest.
 const LARGE: Storm = Storm {
-    writes: 80,
+    writes: 160,
     pairs: 60,
     large: 4,
+    share: 10,
+    largest: 350_000,
 };
+
+impl Storm {
+    /// The number of pairs to compare: by default so few that the test is quick.
+    fn pairs(self) -> usize {
+        let wanted = std::env::var("ANTUMBRA_STORM_PAIRS");
+        let wanted = wanted.ok().map(|wanted| wanted.parse::<usize>().unwrap());
+        wanted.map_or(self.pairs, |wanted| wanted / self.share)
+    }
+}
 
 /// The documents of a shadow since a time.
 type Moment = (Timestamp, Option<Document>, Option<Document>);
@@ -89,7 +109,8 @@ fn document(random: &mut Rng, storm: Storm) -> Document {
         _ if storm.large == 0 => {}
         0 => {
             // Two large values: a change of one is smaller than the document, and both do not fit in one item.
-            let (name, bytes) = (format!("blob{}", random.u8(0..2)), random.usize(1..195_000));
+            let most = *random.choice([1, 100, 10_000, 195_000].iter()).unwrap();
+            let (name, bytes) = (format!("blob{}", random.u8(0..2)), random.usize(1..=most));
             members.insert(name, json!(text(random, bytes)));
         }
         1 => {
@@ -147,6 +168,7 @@ async fn the_past_is_that_of_a_replay(layout: Layout, storm: Storm, seed: u64) {
         log[number].push(moment(&rig, &shadow(number)).await);
     }
     let end = rig.now();
+    has_all_kinds(&log, storm, layout);
     // Batches of any size, and some again, as after a lost response.
     let records = rig.records().await;
     let mut done = 0;
@@ -162,7 +184,7 @@ async fn the_past_is_that_of_a_replay(layout: Layout, storm: Storm, seed: u64) {
     }
 
     let span = (end.nanoseconds() - start().nanoseconds()) as u64;
-    let pairs: Vec<(usize, u64)> = (0..storm.pairs)
+    let pairs: Vec<(usize, u64)> = (0..storm.pairs())
         .map(|_| (random.usize(0..SHADOWS), random.u64(0..=span)))
         .collect();
     let (rig, log) = (&rig, &log);
@@ -188,6 +210,23 @@ async fn the_past_is_that_of_a_replay(layout: Layout, storm: Storm, seed: u64) {
         let middle = start().after(Duration::from_nanos(span / 2));
         replayed(rig, &shadow(number), moments, [middle, end], 7).await;
     }
+}
+
+/// Checks that the storm had documents of all sizes, deletes and re-creations.
+fn has_all_kinds(log: &[Vec<Moment>], storm: Storm, layout: Layout) {
+    let documents = log.iter().flatten();
+    let documents = documents.flat_map(|moment| [&moment.1, &moment.2]);
+    let sizes = documents.flatten().map(|document| document.as_str().len());
+    let (smallest, largest) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
+    assert!(smallest <= 10, "{layout:?} {smallest}");
+    assert!(largest > storm.largest, "{layout:?} {largest}");
+    let exists = |moment: &Moment| moment.1.is_some() || moment.2.is_some();
+    let became = |exists_then: bool| {
+        let two = log.iter().flat_map(|moments| moments[1..].windows(2));
+        let changed = two.filter(|two| exists(&two[0]) != exists(&two[1]));
+        changed.filter(|two| exists(&two[1]) == exists_then).count()
+    };
+    assert!(became(false) > 2 && became(true) > 2, "{layout:?}");
 }
 
 /// Compares the documents before and after recorded changes with those that were read after each write.

@@ -261,3 +261,38 @@ async fn writing_again_changes_nothing() {
     rig.record(&records).await;
     assert_eq!(items(&rig).await, once);
 }
+
+#[tokio::test]
+async fn a_delete_that_is_not_recorded_yet_makes_the_state_unknown() {
+    let mut rig = Rig::new(Layout::Separate).await;
+    let document = Document::parse(r#"{"led":"on"}"#).unwrap();
+    let both = Update::report(lamp(), document.clone()).and_desire(document);
+    rig.shadows.update(both).await.unwrap();
+    rig.record_all().await;
+    // The documents are deleted one after the other.
+    let any = Some(ExpectedVersion::Any);
+    let mut between = None;
+    for (reported, desired) in [(any, None), (None, any)] {
+        rig.pass(10);
+        let delete = Delete {
+            shadow: lamp(),
+            reported,
+            desired,
+            other_version: None,
+            time: None,
+        };
+        rig.shadows.delete(delete).await.unwrap();
+        rig.pass(10);
+        between.get_or_insert(rig.now());
+    }
+    let at = async |rig: &Rig| {
+        let state = rig.reader.state_at(&lamp(), between.unwrap(), rig.now());
+        match state.await.unwrap() {
+            StateAt::Existed(shadow) => Some((shadow.reported.is_some(), shadow.desired.is_some())),
+            _ => None,
+        }
+    };
+    assert_eq!(at(&rig).await, None);
+    rig.record_all().await;
+    assert_eq!(at(&rig).await, Some((false, true)));
+}

@@ -1,0 +1,96 @@
+//! Devices whose shadows are deleted and created again, with documents of which a report changes only a small part.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antumbra_dynamodb::DynamoDbShadows;
+use antumbra_service::shadows::{ShadowId, Shadows};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{moments, until};
+use crate::functions::Wiring;
+use crate::world::{World, lock};
+
+/// Things that are done to each shadow; one in eight has many, so that entries with the document come in turn.
+const ACTIONS: [u64; 8] = [10, 10, 10, 10, 10, 10, 10, 45];
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of a value that seldom changes.
+const MANUAL: usize = 2000;
+
+/// All lamps. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Lamps {
+    world: Arc<World>,
+    shadows: Arc<Shadows<DynamoDbShadows>>,
+    count: Arc<AtomicU64>,
+    /// Reported numbers that were accepted.
+    accepted: Arc<Mutex<Vec<(ShadowId, u64)>>>,
+}
+
+impl Lamps {
+    pub(crate) fn new(world: &Arc<World>, wiring: &Wiring) -> Lamps {
+        Lamps {
+            world: Arc::clone(world),
+            shadows: Arc::new(wiring.shadows(world.clock)),
+            count: Arc::default(),
+            accepted: Arc::default(),
+        }
+    }
+
+    /// Their shadows: one or two of each lamp.
+    pub(crate) fn shadows(&self) -> Vec<ShadowId> {
+        let lamps = 0..self.world.profile.lamps;
+        let names = ["main", "night"];
+        let all = lamps.flat_map(|lamp| names.map(|name| (format!("lamp-{}", lamp / 2), name)));
+        let all = all.filter_map(|(lamp, name)| ShadowId::named(lamp, name).ok());
+        all.take(self.world.profile.lamps).collect()
+    }
+
+    pub(crate) fn accepted(&self) -> Vec<(ShadowId, u64)> {
+        lock(&self.accepted).clone()
+    }
+
+    pub(crate) fn start(&self, began: Instant) {
+        for shadow in self.shadows() {
+            let most = *self.world.chance.pick(&ACTIONS);
+            let count = self.world.chance.between(1, most) as usize;
+            for moment in moments(&self.world, count) {
+                let (lamps, shadow) = (self.clone(), shadow.clone());
+                self.world.spawner.spawn(async move {
+                    until(began, moment).await;
+                    lamps.act(&shadow).await;
+                });
+            }
+        }
+    }
+
+    async fn act(&self, shadow: &ShadowId) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let world = &self.world;
+        match world.chance.below(10) {
+            0 => {
+                let work = self.shadows.delete_shadow(shadow, None, None, None);
+                world.invoke("device", TIMEOUT, work).await;
+            }
+            1 | 2 => {
+                let desired = json!({"color": number});
+                let work = self.shadows.desire(shadow, &desired);
+                world.invoke("application", TIMEOUT, work).await;
+            }
+            kind => {
+                let mut reported = json!({"hours": number, "levels": [number % 3, number % 2]});
+                if kind == 3 {
+                    let page = (b'a' + (number % 26) as u8) as char;
+                    reported["manual"] = Value::from(page.to_string().repeat(MANUAL));
+                }
+                let work = self.shadows.report(shadow, &reported);
+                let done = world.invoke("device", TIMEOUT, work).await;
+                if matches!(done, Some(Ok(_))) {
+                    lock(&self.accepted).push((shadow.clone(), number));
+                }
+            }
+        }
+    }
+}
