@@ -17,11 +17,11 @@ const TIMEOUT: Duration = Duration::from_secs(25);
 /// Longest pauses between two pages.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(200),
-    Duration::from_secs(2),
-    Duration::from_secs(20),
+    Duration::from_secs(3),
+    Duration::from_secs(30),
 ];
 /// Longest time for which a reader waits for a change.
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(1);
 /// Pages that are received and lost with their reader, before it keeps the cursor.
 const LOST_CURSORS: f64 = 0.2;
 /// Time after which no number of the feed is open any more.
@@ -109,7 +109,7 @@ impl Followers {
             tokio::time::sleep(world.chance.within(pause)).await;
             let reader = feed.take().unwrap_or_else(|| self.feed());
             let limit = world.chance.between(1, 8) as usize;
-            let wait = *world.chance.pick(&[Duration::ZERO, WAIT]);
+            let wait = *world.chance.pick(&[Duration::ZERO, Duration::ZERO, WAIT]);
             let Some(page) = self.page(number, &reader, limit, wait).await else {
                 continue;
             };
