@@ -286,8 +286,8 @@ async fn a_delete_that_is_not_recorded_yet_makes_the_state_unknown() {
         between.get_or_insert(rig.now());
     }
     let at = async |rig: &Rig| {
-        let state = rig.reader.state_at(&lamp(), between.unwrap(), rig.now());
-        match state.await.unwrap() {
+        let (id, at) = (lamp(), between.unwrap());
+        match rig.reader.state_at(&id, at, rig.now()).await.unwrap() {
             StateAt::Existed(shadow) => Some((shadow.reported.is_some(), shadow.desired.is_some())),
             _ => None,
         }
