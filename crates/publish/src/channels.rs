@@ -13,7 +13,7 @@ pub mod iot;
 pub mod sns;
 pub mod sqs;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use antumbra_notify::{ChannelFactory, ClientsRoute};
 use antumbra_registration::Target;
@@ -24,15 +24,16 @@ use antumbra_wire::topic_prefix::TopicPrefix;
 use aws_types::SdkConfig;
 
 pub use ids::{deduplication_id, group_id};
+
+use crate::LazyClient;
 use sqs::SqsChannel;
 
-/// Opens channels to AWS with one client per service. Each client adds to a cold start: only the SQS client is created
-/// at once, the others with the first target that needs them.
+/// Opens channels to AWS with one client per service, which is created by the first message to one of its targets.
 pub struct AwsChannelFactory {
-    sdk: SdkConfig,
-    sqs: aws_sdk_sqs::Client,
-    sns: OnceLock<aws_sdk_sns::Client>,
-    eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
+    sqs: LazyClient<aws_sdk_sqs::Client>,
+    sns: LazyClient<aws_sdk_sns::Client>,
+    eventbridge: LazyClient<aws_sdk_eventbridge::Client>,
+    iot: LazyClient<aws_sdk_iotdataplane::Client>,
     options: ChannelOptions,
 }
 
@@ -61,11 +62,14 @@ pub struct DeliveryQueues {
 
 impl AwsChannelFactory {
     pub fn new(sdk: &SdkConfig, options: ChannelOptions) -> AwsChannelFactory {
+        let (for_sns, for_eventbridge) = (sdk.clone(), sdk.clone());
         AwsChannelFactory {
-            sdk: sdk.clone(),
-            sqs: aws_sdk_sqs::Client::new(sdk),
-            sns: OnceLock::new(),
-            eventbridge: OnceLock::new(),
+            sqs: LazyClient::sqs(sdk),
+            sns: LazyClient::new(move || aws_sdk_sns::Client::new(&for_sns)),
+            eventbridge: LazyClient::new(move || {
+                aws_sdk_eventbridge::Client::new(&for_eventbridge)
+            }),
+            iot: iot::client(sdk, options.iot_endpoint.as_deref()),
             options,
         }
     }
@@ -110,13 +114,17 @@ impl ChannelFactory for AwsChannelFactory {
 /// Returns a client for a region: a clone of the given one, with another configuration if its region differs.
 macro_rules! client_in_region {
     ($client:expr, $region:expr) => {{
-        let config = $client.config();
-        match $region {
-            Some(region) if config.region().map(AsRef::as_ref) != Some(region) => {
-                let region = aws_types::region::Region::new(region.to_owned());
+        let client: LazyClient<Client> = $client.into();
+        match $region.map(str::to_owned) {
+            None => client,
+            Some(region) => LazyClient::new(move || {
+                let config = client.config();
+                if config.region().map(AsRef::as_ref) == Some(region.as_str()) {
+                    return Client::clone(&client);
+                }
+                let region = aws_types::region::Region::new(region);
                 Client::from_conf(config.to_builder().region(region).build())
-            }
-            _ => $client.clone(),
+            }),
         }
     }};
 }

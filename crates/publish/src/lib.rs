@@ -5,6 +5,7 @@
 //! - `classify`: which failures are worth a retry
 //! - [`SqsVisibility`]: hides a received message until its next attempt
 //! - [`SqsFailedQueue`]: failed messages and their redrive
+//! - [`LazyClient`]: a client of an AWS service that its first call creates
 //! - [`webhook`]: signed POSTs to the URLs of clients
 //!
 //! Nothing here decides what is sent or when it is tried again, and nothing reads the environment.
@@ -12,6 +13,7 @@
 pub mod channels;
 mod classify;
 mod failed_queue;
+mod lazy;
 mod visibility;
 pub mod webhook;
 
@@ -24,5 +26,6 @@ pub use channels::{
     iot, sns, sqs,
 };
 pub use failed_queue::{QueueDepth, SqsFailedQueue, queue_error, queue_url};
+pub use lazy::LazyClient;
 pub use visibility::SqsVisibility;
 pub use webhook::WebhookSender;

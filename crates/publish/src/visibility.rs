@@ -6,19 +6,24 @@ use antumbra_service::deliveries::MessageVisibility;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::ProvideErrorMetadata as _;
 
+use crate::LazyClient;
+
 /// Maximum time: SQS allows 12 hours from the receipt, of which some have passed.
 const MAX_DELAY: Duration = Duration::from_secs(12 * 3600 - 300);
 
 #[derive(Debug, Clone)]
 pub struct SqsVisibility {
-    client: Client,
+    client: LazyClient<Client>,
     urls: Vec<String>,
 }
 
 impl SqsVisibility {
-    pub fn new(client: Client, urls: impl IntoIterator<Item = String>) -> SqsVisibility {
+    pub fn new(
+        client: impl Into<LazyClient<Client>>,
+        urls: impl IntoIterator<Item = String>,
+    ) -> SqsVisibility {
         SqsVisibility {
-            client,
+            client: client.into(),
             urls: urls.into_iter().collect(),
         }
     }

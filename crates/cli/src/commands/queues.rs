@@ -4,7 +4,7 @@ mod render;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::streams::{self, StreamRecords};
+use antumbra_dynamodb::streams::StreamRecords;
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
 use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
@@ -222,7 +222,7 @@ impl RedriveArguments {
             notifications: Some(NotificationSender {
                 channels: Box::new(channels),
                 listener: listener.with_documents(shadows),
-                records: Box::new(StreamRecords(streams::Client::new(&database))),
+                records: Box::new(StreamRecords::connect(&database)),
             }),
             updates: Box::new(updates),
             deliveries: Box::new(deliveries),

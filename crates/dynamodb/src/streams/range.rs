@@ -2,8 +2,11 @@
 //!
 //! The failure message of an event source has a shard and two positions in it. The stream keeps the records for a day.
 
+use std::sync::OnceLock;
+
 use antumbra_service::redrive::{RecordRange, RecordSource};
 use async_trait::async_trait;
+use aws_types::SdkConfig;
 
 use super::{Client, Position, Record, StreamError, TableStream, event, sequence_number};
 
@@ -14,12 +17,26 @@ const MAX_EMPTY_PAGES: usize = 20;
 
 /// Reads records again from all streams of an account.
 #[derive(Debug, Clone)]
-pub struct StreamRecords(pub Client);
+pub struct StreamRecords {
+    sdk: SdkConfig,
+    client: OnceLock<Client>,
+}
+
+impl StreamRecords {
+    /// Reads with the credentials, region and limits of an SDK configuration. The first read creates the client.
+    pub fn connect(sdk: &SdkConfig) -> StreamRecords {
+        StreamRecords {
+            sdk: sdk.clone(),
+            client: OnceLock::new(),
+        }
+    }
+}
 
 #[async_trait]
 impl RecordSource for StreamRecords {
     async fn events(&self, range: &RecordRange) -> Result<Vec<Vec<u8>>, String> {
-        let records = records(range, &self.0).await;
+        let client = self.client.get_or_init(|| Client::new(&self.sdk));
+        let records = records(range, client).await;
         let records = records.map_err(|error| error.to_string())?;
         let events = records.chunks(BATCH_RECORDS).map(|batch| {
             let event = event::invocation(&range.stream_arn, batch);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use antumbra_notify::redrive::{self, RedriveOptions, RedriveSummary, Resender, peek};
-use antumbra_publish::SqsFailedQueue;
+use antumbra_publish::{LazyClient, SqsFailedQueue};
 use antumbra_service::api;
 use antumbra_service::clock::Clock;
 use antumbra_service::redrive::QueueError;
@@ -64,7 +64,7 @@ pub struct QueueUrls {
 }
 
 pub struct FailedMessageQueues {
-    pub sqs: Client,
+    pub sqs: LazyClient<Client>,
     pub urls: QueueUrls,
     pub resender: Resender,
     pub clock: Arc<dyn Clock>,

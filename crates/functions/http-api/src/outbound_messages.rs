@@ -1,12 +1,13 @@
 //! Messages that wait in the outbound queue. They are counted, never read: reading would hide them from the system that
 //! takes them to the devices.
 
+use antumbra_publish::LazyClient;
 use antumbra_publish::SqsFailedQueue;
 use antumbra_service::redrive::QueueError;
 use aws_sdk_sqs::Client;
 
 pub struct OutboundMessages {
-    pub sqs: Client,
+    pub sqs: LazyClient<Client>,
     pub url: String,
 }
 

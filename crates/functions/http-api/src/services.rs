@@ -10,8 +10,8 @@ use antumbra_dynamodb::{
 };
 use antumbra_notify::files::FilesError;
 use antumbra_notify::redrive::Resender;
-use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::Guard;
+use antumbra_publish::{LazyClient, SqsChannel};
 use antumbra_service::clients::Clients;
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{Deliveries, Queues};
@@ -86,18 +86,18 @@ pub fn build(mut config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Rout
 
 /// Wires the use cases, without the authentication of callers.
 pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Services {
-    let table = &config.table;
+    let (table, database) = (&config.table, client(sdk));
     let shadows = ShadowTableConfig::new(table).layout(config.layout);
-    let shadows = DynamoDbShadows::connect(sdk, shadows);
-    let clients = DynamoDbClients::connect(sdk, table);
-    let sqs = aws_sdk_sqs::Client::new(sdk);
+    let shadows = DynamoDbShadows::new(database.clone(), shadows);
+    let clients = DynamoDbClients::new(database.clone(), table);
+    let sqs = LazyClient::sqs(sdk);
     let queue = |url| Arc::new(SqsChannel::new(&sqs, url).with_bytes(config.queue_bytes));
     let queues = Queues {
         ordered: queue(&config.queues.deliveries_fifo),
         unordered: queue(&config.queues.deliveries),
     };
     let history = config.history.map(|history| {
-        let history = DynamoDbHistory::connect(sdk, history);
+        let history = DynamoDbHistory::new(database.clone(), history);
         history.reader(shadows.clone(), config.model.clone())
     });
     let feed = history.clone().filter(|_| config.feed);
@@ -109,7 +109,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
         Arc::clone(&clock),
     );
 
-    let stored = DynamoDbDeliveries::connect(sdk, table);
+    let stored = DynamoDbDeliveries::new(database.clone(), table);
     let deliveries = Deliveries::new(clients.clone(), stored, queues, Arc::clone(&clock));
     let resender = Resender {
         notifications: None,
@@ -122,7 +122,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
         feed,
         streams: config.streams,
         shadows: Shadows::with_clock(shadows, Arc::clone(&clock)).with_model(config.model),
-        messages: DynamoDbInbox::connect(sdk, config.messages_table),
+        messages: DynamoDbInbox::new(database.clone(), config.messages_table),
         outbound: Outbound {
             queue: queue(&config.outbound_queue_url),
             clock: Arc::clone(&clock),
@@ -132,7 +132,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
             url: config.outbound_queue_url,
         },
         sensors: Sensors::with_clock(
-            DynamoDbSensors::connect(sdk, config.sensors),
+            DynamoDbSensors::new(database.clone(), config.sensors),
             Arc::clone(&clock),
         ),
         clients: Clients::new(
@@ -150,7 +150,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
             clock: Arc::clone(&clock),
         },
         signal_values: config.signal_values,
-        idempotency: DynamoDbIdempotency::new(client(sdk), table),
+        idempotency: DynamoDbIdempotency::new(database, table),
         clock,
     }
 }

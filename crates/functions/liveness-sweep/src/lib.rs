@@ -12,7 +12,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbProgress, DynamoDbSensors, client,
 };
-use antumbra_publish::SqsChannel;
+use antumbra_publish::{LazyClient, SqsChannel};
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::Queues;
 use aws_types::SdkConfig;
@@ -28,7 +28,7 @@ pub fn build(
     clock: Arc<dyn Clock>,
 ) -> Sweeper<DynamoDbSensors, DynamoDbProgress> {
     let database = client(sdk);
-    let sqs = aws_sdk_sqs::Client::new(sdk);
+    let sqs = LazyClient::sqs(sdk);
     let table = &config.sensors.table;
     let progress = DynamoDbProgress::new(database.clone(), table);
     let deliveries = DueQueue {

@@ -10,7 +10,7 @@ mod ingest;
 use std::sync::Arc;
 
 use antumbra_dynamodb::DynamoDbInbox;
-use antumbra_publish::SqsChannel;
+use antumbra_publish::{LazyClient, SqsChannel};
 use antumbra_service::clock::Clock;
 use antumbra_service::quarantine::Quarantine;
 use aws_types::SdkConfig;
@@ -25,7 +25,7 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Ingest<DynamoDbInbox, DynamoDbInbox> {
-    let quarantine = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.quarantine_queue_url)
+    let quarantine = SqsChannel::new(&LazyClient::sqs(sdk), &config.quarantine_queue_url)
         .with_bytes(config.queue_bytes);
     let inbox = DynamoDbInbox::connect(sdk, config.table);
     Ingest::new(

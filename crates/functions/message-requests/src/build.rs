@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use antumbra_dynamodb::DynamoDbInbox;
-use antumbra_publish::{IotChannel, SqsChannel};
+use antumbra_publish::{IotChannel, LazyClient, SqsChannel};
 use antumbra_service::clock::{Clock, SystemClock};
 use antumbra_service::inbox::Outbound;
 use aws_types::SdkConfig;
@@ -30,8 +30,8 @@ pub fn build_send(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> InboxRequests<SendFunction<Outbound>> {
-    let outbound = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.outbound)
-        .with_bytes(config.queue_bytes);
+    let outbound =
+        SqsChannel::new(&LazyClient::sqs(sdk), &config.outbound).with_bytes(config.queue_bytes);
     let function = SendFunction(Outbound {
         queue: Arc::new(outbound),
         clock: Arc::clone(&clock),

@@ -14,7 +14,7 @@ mod rules;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{DynamoDbProgress, DynamoDbSensors, client};
-use antumbra_publish::SqsChannel;
+use antumbra_publish::{LazyClient, SqsChannel};
 use antumbra_service::clock::Clock;
 use antumbra_service::quarantine::Quarantine;
 use aws_types::SdkConfig;
@@ -31,7 +31,7 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Ingest<DynamoDbSensors, DynamoDbProgress, DynamoDbSensors> {
-    let quarantine = SqsChannel::new(&aws_sdk_sqs::Client::new(sdk), &config.quarantine_queue_url)
+    let quarantine = SqsChannel::new(&LazyClient::sqs(sdk), &config.quarantine_queue_url)
         .with_bytes(config.queue_bytes);
     let database = client(sdk);
     let progress = DynamoDbProgress::new(database.clone(), &config.sensors.table);

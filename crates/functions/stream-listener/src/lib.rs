@@ -4,9 +4,10 @@ mod config;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::streams::{self, StreamRecords};
+use antumbra_dynamodb::streams::StreamRecords;
 use antumbra_dynamodb::{
     DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig,
+    client,
 };
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
@@ -52,6 +53,7 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Result<StreamListener, RouteError> {
+    let database = client(sdk);
     let queues = config
         .deliveries_fifo_queue_url
         .zip(config.deliveries_queue_url);
@@ -65,8 +67,8 @@ pub fn build(
             queue_bytes: config.queue_bytes,
             tenants: config.tenants,
             clients: clients.map(|(table, (ordered, unordered))| DeliveryQueues {
-                links: Arc::new(DynamoDbClients::connect(sdk, table)),
-                deliveries: Arc::new(DynamoDbDeliveries::connect(sdk, table)),
+                links: Arc::new(DynamoDbClients::new(database.clone(), table)),
+                deliveries: Arc::new(DynamoDbDeliveries::new(database.clone(), table)),
                 ordered,
                 unordered,
             }),
@@ -76,14 +78,14 @@ pub fn build(
     let mut listener = Listener::new(registrations, &channels, config.model, clock)?;
     if let Some(table) = config.table {
         if let Some(queue) = spill_queue {
-            let suspensions = Arc::new(DynamoDbSuspensions::connect(sdk, &table));
+            let suspensions = Arc::new(DynamoDbSuspensions::new(database.clone(), &table));
             listener = listener.with_spill(Spill { queue, suspensions });
         }
         let table = ShadowTableConfig::new(table).layout(config.layout);
-        let shadows = DynamoDbShadows::connect(sdk, table);
+        let shadows = DynamoDbShadows::new(database, table);
         listener = listener.with_documents(shadows);
     }
-    let records = StreamRecords(streams::Client::new(sdk));
+    let records = StreamRecords::connect(sdk);
     listener = listener.with_records(Box::new(records));
     Ok(StreamListener(listener))
 }

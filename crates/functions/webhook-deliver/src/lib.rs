@@ -13,7 +13,7 @@ use std::sync::Arc;
 use antumbra_dynamodb::DynamoDbDeliveries;
 use antumbra_lambda_kit::certificates;
 use antumbra_publish::webhook::Guard;
-use antumbra_publish::{SqsChannel, SqsVisibility, WebhookSender};
+use antumbra_publish::{LazyClient, SqsChannel, SqsVisibility, WebhookSender};
 use antumbra_service::clock::Clock;
 use antumbra_service::deliveries::{DeadLetters, Deliver, Queues, Sender};
 use antumbra_service::quarantine::Quarantine;
@@ -41,7 +41,7 @@ pub fn build_with_sender<S: Sender>(
     sender: S,
     clock: Arc<dyn Clock>,
 ) -> Worker<DynamoDbDeliveries, S, SqsVisibility> {
-    let sqs = aws_sdk_sqs::Client::new(sdk);
+    let sqs = LazyClient::sqs(sdk);
     let queue = |url: &str| Arc::new(SqsChannel::new(&sqs, url));
     let queues = Queues {
         ordered: queue(&config.fifo_queue_url),
@@ -60,6 +60,6 @@ pub fn build_with_sender<S: Sender>(
     let store = DynamoDbDeliveries::connect(sdk, config.table).with_retention(config.retention);
     let deliver = Deliver::new(store, sender, queues, dead_letters, clock, config.policy);
     let urls = [config.fifo_queue_url, config.queue_url];
-    let visibility = SqsVisibility::new(sqs, urls);
+    let visibility = SqsVisibility::new(&sqs, urls);
     Worker::new(deliver, visibility, quarantine)
 }

@@ -14,6 +14,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
 use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::{AwsChannelFactory, client_in_region};
+use crate::LazyClient;
 use crate::classify::{entry_error, sdk_error};
 
 pub const SOURCE: &str = "antumbra";
@@ -26,15 +27,12 @@ pub const SMALL_BYTES: usize = 256 * 1024;
 const ENVELOPE_BYTES: usize = 1024;
 
 pub(super) fn open(target: &EventBridge, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
-    let client = factory
-        .eventbridge
-        .get_or_init(|| Client::new(&factory.sdk));
-    Arc::new(EventBridgeChannel::new(client, &target.bus))
+    Arc::new(EventBridgeChannel::new(&factory.eventbridge, &target.bus))
 }
 
 #[derive(Debug)]
 pub struct EventBridgeChannel {
-    client: Client,
+    client: LazyClient<Client>,
     bus: String,
     label: String,
     bytes: usize,
@@ -42,7 +40,7 @@ pub struct EventBridgeChannel {
 
 impl EventBridgeChannel {
     /// Opens the bus with this name or ARN, in the region of the ARN.
-    pub fn new(client: &Client, bus: &str) -> EventBridgeChannel {
+    pub fn new(client: impl Into<LazyClient<Client>>, bus: &str) -> EventBridgeChannel {
         let region = Arn::parse("events", bus).map(|arn| arn.region);
         EventBridgeChannel {
             client: client_in_region!(client, region),

@@ -15,6 +15,7 @@ use aws_types::SdkConfig;
 
 use super::batch::{Sent, permanent};
 use super::{AwsChannelFactory, topic};
+use crate::LazyClient;
 use crate::classify::sdk_error;
 
 pub const CONCURRENT_CALLS: usize = 32;
@@ -24,16 +25,31 @@ const LABEL: &str = "AWS IoT";
 
 /// Opens the channel of a target. All targets share the account's broker.
 pub(super) fn open(_: &Mqtt, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
-    Arc::new(IotChannel::connect(
-        &factory.sdk,
-        factory.options.iot_endpoint.as_deref(),
-        factory.options.topic_prefix.clone(),
-    ))
+    Arc::new(IotChannel {
+        client: factory.iot.clone(),
+        topic_prefix: factory.options.topic_prefix.clone(),
+    })
+}
+
+/// A client of the account's endpoint, with or without `https://`, or of the SDK's default endpoint.
+pub(super) fn client(sdk: &SdkConfig, endpoint: Option<&str>) -> LazyClient<Client> {
+    let endpoint = endpoint.map(|endpoint| match endpoint.contains("://") {
+        true => endpoint.to_owned(),
+        false => format!("https://{endpoint}"),
+    });
+    let sdk = sdk.clone();
+    LazyClient::new(move || {
+        let mut config = aws_sdk_iotdataplane::config::Builder::from(&sdk);
+        if let Some(endpoint) = endpoint {
+            config = config.endpoint_url(endpoint);
+        }
+        Client::from_conf(config.build())
+    })
 }
 
 #[derive(Debug)]
 pub struct IotChannel {
-    client: Client,
+    client: LazyClient<Client>,
     topic_prefix: TopicPrefix,
 }
 
@@ -45,23 +61,15 @@ impl IotChannel {
         endpoint: Option<&str>,
         topic_prefix: TopicPrefix,
     ) -> IotChannel {
-        let endpoint = endpoint.map(|endpoint| match endpoint.contains("://") {
-            true => endpoint.to_owned(),
-            false => format!("https://{endpoint}"),
-        });
-        let mut config = aws_sdk_iotdataplane::config::Builder::from(sdk);
-        if let Some(endpoint) = endpoint {
-            config = config.endpoint_url(endpoint);
-        }
         IotChannel {
+            client: client(sdk, endpoint),
             topic_prefix,
-            ..IotChannel::new(&Client::from_conf(config.build()))
         }
     }
 
     pub fn new(client: &Client) -> IotChannel {
         IotChannel {
-            client: client.clone(),
+            client: client.into(),
             topic_prefix: TopicPrefix::default(),
         }
     }

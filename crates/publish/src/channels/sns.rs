@@ -15,6 +15,7 @@ use aws_sdk_sns::types::{MessageAttributeValue, PublishBatchRequestEntry};
 use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
+use crate::LazyClient;
 use crate::classify::{entry_error, sdk_error};
 
 pub const BATCH_COUNT: usize = 10;
@@ -22,20 +23,19 @@ pub const BATCH_COUNT: usize = 10;
 pub const BYTES: usize = 256 * 1024;
 
 pub(super) fn open(target: &Sns, factory: &AwsChannelFactory) -> Arc<dyn Channel> {
-    let client = factory.sns.get_or_init(|| Client::new(&factory.sdk));
-    Arc::new(SnsChannel::new(client, &target.topic))
+    Arc::new(SnsChannel::new(&factory.sns, &target.topic))
 }
 
 #[derive(Debug)]
 pub struct SnsChannel {
-    client: Client,
+    client: LazyClient<Client>,
     topic: String,
     label: String,
 }
 
 impl SnsChannel {
     /// Opens the topic with this ARN, in its region.
-    pub fn new(client: &Client, topic: &str) -> SnsChannel {
+    pub fn new(client: impl Into<LazyClient<Client>>, topic: &str) -> SnsChannel {
         let region = Arn::parse("sns", topic).map(|arn| arn.region);
         SnsChannel {
             client: client_in_region!(client, region),

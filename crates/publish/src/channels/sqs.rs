@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 use super::batch::{self, Batch, CONCURRENT_BATCHES, Sent};
 use super::ids::{deduplication_id, group_id};
 use super::{AwsChannelFactory, client_in_region};
+use crate::LazyClient;
 use crate::classify::{entry_error, sdk_error};
 
 pub const BATCH_COUNT: usize = 10;
@@ -33,7 +34,7 @@ pub(super) fn open(target: &Sqs, factory: &AwsChannelFactory) -> Arc<dyn Channel
 
 #[derive(Debug)]
 pub struct SqsChannel {
-    client: Client,
+    client: LazyClient<Client>,
     queue: Queue,
     label: String,
     url: OnceCell<String>,
@@ -43,7 +44,7 @@ pub struct SqsChannel {
 
 impl SqsChannel {
     /// Opens the queue with this name, URL or ARN, in the region that the URL or ARN names. Calls nothing yet.
-    pub fn new(client: &Client, queue: &str) -> SqsChannel {
+    pub fn new(client: impl Into<LazyClient<Client>>, queue: &str) -> SqsChannel {
         let label = format!("SQS {queue}");
         let queue = Queue::parse(queue);
         SqsChannel {

@@ -89,13 +89,13 @@ impl TestServices {
                 clock: clock.clone(),
             },
             outbound_messages: OutboundMessages {
-                sqs: sqs.clone(),
+                sqs: (&sqs).into(),
                 url: outbound,
             },
             registrations: RegistrationFiles::new(move || Ok(Arc::clone(&files))),
             suspensions: DynamoDbSuspensions::new(client.clone(), &table),
             failed_messages: FailedMessageQueues {
-                sqs,
+                sqs: (&sqs).into(),
                 urls,
                 resender: Resender {
                     notifications: None,
