@@ -251,6 +251,14 @@ async fn fleet_within<P: ShadowStore>(
     all_pages(limit, next).await.iter().map(names).collect()
 }
 
+/// Limits of pages that give at most 15 pages: each page is a query per shard of the index.
+fn limits(rows: usize, limits: &[usize]) -> impl Iterator<Item = usize> {
+    limits
+        .iter()
+        .copied()
+        .filter(move |limit| rows / limit <= 15)
+}
+
 pub async fn shadows_are_listed_by_prefix_in_order<P: ShadowStore>(store: P) {
     let mut shadows: Vec<(String, String)> = (0..60)
         .map(|n| (format!("lamp-{:02}", n % 45), format!("name-{}", n / 45)))
@@ -274,7 +282,7 @@ pub async fn shadows_are_listed_by_prefix_in_order<P: ShadowStore>(store: P) {
     ] {
         let expected = shadows.iter().filter(|(id, _)| id.starts_with(prefix));
         let expected: Vec<_> = expected.cloned().collect();
-        for limit in [1, 2, 7, 64, 65, 1000] {
+        for limit in limits(expected.len(), &[1, 2, 7, 64, 65, 1000]) {
             assert_eq!(
                 fleet(&store, prefix, limit).await,
                 expected,
@@ -321,7 +329,7 @@ pub async fn shadows_are_listed_within_prefixes<P: ShadowStore>(store: P) {
             let covered = |id: &str| id.starts_with(prefix) && within.contains(id);
             let expected = shadows.iter().filter(|(id, _)| covered(id));
             let expected: Vec<_> = expected.cloned().collect();
-            for limit in [1, 5, 1000] {
+            for limit in limits(expected.len(), &[1, 5, 1000]) {
                 let found = fleet_within(&store, &within, prefix, limit).await;
                 assert_eq!(found, expected, "{prefix} within {prefixes:?} by {limit}");
             }
@@ -380,7 +388,7 @@ pub async fn shadows_of_any_name_are_listed_by_prefix<P: ShadowStore>(store: P) 
     for prefix in ["", "lamp", &long, &format!("{long}x"), "0"] {
         let expected = shadows.iter().filter(|(id, _)| id.starts_with(prefix));
         let expected: Vec<_> = expected.cloned().collect();
-        for limit in [1, 3, 1000] {
+        for limit in limits(expected.len(), &[1, 3, 1000]) {
             let mut found = fleet(&store, prefix, limit).await;
             found.sort();
             assert_eq!(found, expected, "{prefix} by {limit}");

@@ -16,7 +16,7 @@ use futures_util::future::join;
 
 const SENSORS: usize = 100_000;
 const VANISH: usize = 40_000;
-const HOURS: i64 = 4;
+const HOURS: i64 = 3;
 
 #[tokio::test]
 async fn a_silent_fleet_is_lost_once_and_no_other_sensor_is() {
