@@ -30,6 +30,13 @@ pub(crate) enum Entry {
     Topics(Topics),
 }
 
+/// [`Entry::Send`] of a message that stays where it is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum EntryRef<'a> {
+    Send(&'a str, &'a Message),
+}
+
 /// A queue without its messages.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,6 +56,10 @@ pub(crate) struct Journal {
     file: Option<(PathBuf, File)>,
     bytes: u64,
     compact_at: u64,
+    /// Lines that are not written yet.
+    lines: Vec<u8>,
+    /// Appended lines wait for [`Journal::write`].
+    is_collecting: bool,
 }
 
 impl Journal {
@@ -98,27 +109,45 @@ impl Journal {
             file: Some((path.to_owned(), file)),
             bytes,
             compact_at: MIN_COMPACT_BYTES.max(4 * bytes),
+            ..Journal::default()
         })
     }
 
     /// Appends entries with one write.
-    pub(crate) fn append(&mut self, entries: &[Entry]) -> io::Result<()> {
-        let Some((_, file)) = &mut self.file else {
+    pub(crate) fn append(&mut self, entries: &[impl Serialize]) -> io::Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        for entry in entries {
+            serde_json::to_writer(&mut self.lines, entry)?;
+            self.lines.push(b'\n');
+        }
+        match self.is_collecting {
+            true => Ok(()),
+            false => self.write(),
+        }
+    }
+
+    /// Keeps the lines of the following entries for one [`Journal::write`].
+    pub(crate) fn collect(&mut self) {
+        self.is_collecting = true;
+    }
+
+    /// Writes all lines.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        self.is_collecting = false;
+        let Some((_, file)) = self.file.as_mut().filter(|_| !self.lines.is_empty()) else {
             return Ok(());
         };
-        let mut lines = Vec::new();
-        for entry in entries {
-            serde_json::to_writer(&mut lines, entry)?;
-            lines.push(b'\n');
-        }
-        file.write_all(&lines)?;
-        self.bytes += lines.len() as u64;
-        Ok(())
+        let written = file.write_all(&self.lines);
+        self.bytes += self.lines.len() as u64;
+        self.lines.clear();
+        written
     }
 
     /// The path, if it is time to rewrite the journal.
     pub(crate) fn compaction_due(&self) -> Option<&Path> {
         let (path, _) = self.file.as_ref()?;
-        (self.bytes > self.compact_at).then_some(path.as_path())
+        (self.bytes > self.compact_at && !self.is_collecting).then_some(path.as_path())
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ApiError;
-use crate::journal::{Entry, Journal, QueueEntry};
+use crate::journal::{Entry, EntryRef, Journal, QueueEntry};
 use crate::queue::{Attributes, Counts, Message, NewMessage, Queue, Receipt, Sent};
 use crate::topics::Topics;
 use crate::unkind::{Dice, Unkindness};
@@ -216,7 +216,7 @@ impl State {
     pub(crate) fn send(&mut self, name: &str, message: NewMessage) -> Result<Sent, ApiError> {
         let now = now_ms();
         let extra_ms = self.dice.delay_ms();
-        let found = self.queue_mut(name)?;
+        let found = self.queues.get_mut(name).ok_or_else(ApiError::no_queue)?;
         let id = uuid::Uuid::new_v4().to_string();
         let sent = found.queue.send(id, message, now);
         if !sent.duplicate {
@@ -224,11 +224,12 @@ impl State {
             if extra_ms > 0 && !is_fifo {
                 found.queue.delay(sent.number, extra_ms);
             }
-            let stored = found.queue.message(sent.number).cloned();
             found.arrived.notify_waiters();
-            if let Some(stored) = stored {
-                self.journal(&[Entry::Send(name.to_owned(), stored)])?;
-            }
+            let stored = found.queue.message(sent.number);
+            let entry = stored.map(|stored| EntryRef::Send(name, stored));
+            let written = self.journal.append(entry.as_slice());
+            written.map_err(|error| ApiError::journal(&error))?;
+            self.compact_if_due()?;
         }
         Ok(sent)
     }
@@ -288,7 +289,10 @@ impl State {
     pub(crate) fn delete(&mut self, name: &str, receipt: Receipt) -> Result<(), ApiError> {
         let found = self.queue_mut(name)?;
         let deleted = found.queue.delete(receipt);
-        found.arrived.notify_waiters();
+        if found.queue.is_fifo() {
+            // The next message of its group can be received.
+            found.arrived.notify_waiters();
+        }
         match deleted {
             Some(number) => self.journal(&[Entry::Delete(name.to_owned(), vec![number])]),
             None => Ok(()),
@@ -381,6 +385,23 @@ impl State {
         }
         let written = self.journal.append(entries);
         written.map_err(|error| ApiError::journal(&error))?;
+        self.compact_if_due()
+    }
+
+    /// Writes the entries of several changes at once; they fail together.
+    pub(crate) fn journaled_together<T>(
+        &mut self,
+        change: impl FnOnce(&mut State) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        self.journal.collect();
+        let changed = change(self);
+        let written = self.journal.write();
+        written.map_err(|error| ApiError::journal(&error))?;
+        self.compact_if_due()?;
+        changed
+    }
+
+    fn compact_if_due(&mut self) -> Result<(), ApiError> {
         if let Some(path) = self.journal.compaction_due().map(ToOwned::to_owned) {
             let rewritten = Journal::rewrite(&path, self.snapshot());
             self.journal = rewritten.map_err(|error| ApiError::journal(&error))?;

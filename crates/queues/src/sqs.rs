@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::service::Queues;
-use messages::OnQueue;
+use crate::service::{Queues, State};
+use messages::{OnQueue, delete_one, send_one, set_visibility};
 
 /// Prefix of the header `x-amz-target`.
 pub const TARGET: &str = "AmazonSQS.";
@@ -58,36 +58,30 @@ impl Queues {
             "ListDeadLetterSourceQueues" => respond(self.list_sources(&read(body)?)),
             "StartMessageMoveTask" => respond(self.start_move(&read(body)?)),
             "ListMessageMoveTasks" => Ok(json!({ "Results": [] })),
-            "SendMessage" => one(body, |queue, fields| self.send_one(queue, fields)),
+            "SendMessage" => self.one(body, send_one),
             "SendMessageBatch" => respond(self.send_batch(read(body)?)),
             "ReceiveMessage" => respond(self.receive_messages(read(body)?).await),
-            "DeleteMessage" => one(body, |queue, fields| self.delete_one(queue, fields)),
-            "DeleteMessageBatch" => respond(
-                self.serve_each(read(body)?, |queue, fields| self.delete_one(queue, fields)),
-            ),
-            "ChangeMessageVisibility" => {
-                one(body, |queue, fields| self.set_visibility(queue, fields))
-            }
-            "ChangeMessageVisibilityBatch" => {
-                respond(self.serve_each(read(body)?, |queue, fields| {
-                    self.set_visibility(queue, fields)
-                }))
-            }
+            "DeleteMessage" => self.one(body, delete_one),
+            "DeleteMessageBatch" => respond(self.serve_each(read(body)?, delete_one)),
+            "ChangeMessageVisibility" => self.one(body, set_visibility),
+            "ChangeMessageVisibilityBatch" => respond(self.serve_each(read(body)?, set_visibility)),
             other => {
                 let text = format!("the local SQS does not support {other}");
                 Err(ApiError::new("UnsupportedOperation", text))
             }
         }
     }
-}
 
-/// Serves the message of a request.
-fn one<T: DeserializeOwned, R: Serialize>(
-    body: &[u8],
-    serve: impl FnOnce(&str, T) -> Result<R, ApiError>,
-) -> Result<Value, ApiError> {
-    let request: OnQueue<T> = read(body)?;
-    respond(serve(queue_name(&request.queue_url)?, request.fields))
+    /// Serves the message of a request.
+    fn one<T: DeserializeOwned, R: Serialize>(
+        &self,
+        body: &[u8],
+        serve: impl FnOnce(&mut State, &str, T) -> Result<R, ApiError>,
+    ) -> Result<Value, ApiError> {
+        let request: OnQueue<T> = read(body)?;
+        let queue = queue_name(&request.queue_url)?;
+        respond(serve(&mut self.lock(), queue, request.fields))
+    }
 }
 
 fn respond<T: Serialize>(result: Result<T, ApiError>) -> Result<Value, ApiError> {

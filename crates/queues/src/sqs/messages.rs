@@ -12,7 +12,7 @@ use super::checksums::{hex, md5_hex, md5_of_attributes, read_receipt, receipt_ha
 use super::{Empty, queue_name, within};
 use crate::error::ApiError;
 use crate::queue::{AttributeValue, Message, NewMessage, Queue};
-use crate::service::Queues;
+use crate::service::{Queues, State};
 
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 const MAX_ATTRIBUTES: usize = 10;
@@ -119,29 +119,8 @@ impl Queues {
             );
             return Err(ApiError::sqs("BatchRequestTooLong", text));
         }
-        self.serve_each(request, |queue, fields| self.send_one(queue, fields))
+        self.serve_each(request, send_one)
     }
-
-    pub(super) fn send_one(
-        &self,
-        queue: &str,
-        fields: SendFields,
-    ) -> Result<SentMessage, ApiError> {
-        let mut state = self.lock();
-        let message = fields.check(&state.queue(queue)?.queue)?;
-        let md5_of_body = md5_hex(message.body.as_bytes());
-        let md5_of_attributes = md5_of_attributes(&message.attributes);
-        let sent = state.send(queue, message)?;
-        Ok(SentMessage {
-            message_id: sent.id,
-            md5_of_body,
-            md5_of_attributes,
-            sequence_number: queue
-                .ends_with(".fifo")
-                .then(|| format!("{:020}", sent.number)),
-        })
-    }
-
     pub(super) async fn receive_messages(
         &self,
         request: Receive,
@@ -219,34 +198,58 @@ impl Queues {
         }
     }
 
-    /// Serves each entry of a batch, if the queue exists.
+    /// Serves each entry of a batch, if the queue exists. A receiver finds all or none of them.
     pub(super) fn serve_each<T, R>(
         &self,
         request: Batch<T>,
-        serve: impl Fn(&str, T) -> Result<R, ApiError>,
+        serve: impl Fn(&mut State, &str, T) -> Result<R, ApiError>,
     ) -> Result<BatchResult<R>, ApiError> {
         let name = queue_name(&request.queue_url)?.to_owned();
-        self.lock().queue(&name)?;
-        request.serve_each(|fields| serve(&name, fields))
+        let mut state = self.lock();
+        state.queue(&name)?;
+        state.journaled_together(|state| request.serve_each(|fields| serve(state, &name, fields)))
     }
+}
 
-    pub(super) fn delete_one(&self, queue: &str, fields: ReceiptFields) -> Result<Empty, ApiError> {
-        let receipt = read_receipt(queue, &fields.receipt_handle)?;
-        self.delete(queue, receipt).map(|()| Empty {})
-    }
+pub(super) fn send_one(
+    state: &mut State,
+    queue: &str,
+    fields: SendFields,
+) -> Result<SentMessage, ApiError> {
+    let message = fields.check(&state.queue(queue)?.queue)?;
+    let md5_of_body = md5_hex(message.body.as_bytes());
+    let md5_of_attributes = md5_of_attributes(&message.attributes);
+    let sent = state.send(queue, message)?;
+    Ok(SentMessage {
+        message_id: sent.id,
+        md5_of_body,
+        md5_of_attributes,
+        sequence_number: queue
+            .ends_with(".fifo")
+            .then(|| format!("{:020}", sent.number)),
+    })
+}
 
-    pub(super) fn set_visibility(
-        &self,
-        queue: &str,
-        fields: ReceiptFields,
-    ) -> Result<Empty, ApiError> {
-        let seconds = fields.visibility_timeout;
-        within("VisibilityTimeout", seconds, MAX_VISIBILITY_SECONDS)?;
-        let seconds = seconds.ok_or_else(|| ApiError::missing("VisibilityTimeout"))?;
-        let receipt = read_receipt(queue, &fields.receipt_handle)?;
-        let changed = self.change_visibility(queue, receipt, seconds);
-        changed.map(|()| Empty {})
-    }
+pub(super) fn delete_one(
+    state: &mut State,
+    queue: &str,
+    fields: ReceiptFields,
+) -> Result<Empty, ApiError> {
+    let receipt = read_receipt(queue, &fields.receipt_handle)?;
+    state.delete(queue, receipt).map(|()| Empty {})
+}
+
+pub(super) fn set_visibility(
+    state: &mut State,
+    queue: &str,
+    fields: ReceiptFields,
+) -> Result<Empty, ApiError> {
+    let seconds = fields.visibility_timeout;
+    within("VisibilityTimeout", seconds, MAX_VISIBILITY_SECONDS)?;
+    let seconds = seconds.ok_or_else(|| ApiError::missing("VisibilityTimeout"))?;
+    let receipt = read_receipt(queue, &fields.receipt_handle)?;
+    let changed = state.change_visibility(queue, receipt, seconds);
+    changed.map(|()| Empty {})
 }
 
 impl Receive {

@@ -187,3 +187,32 @@ async fn a_long_poll_ends_when_a_message_arrives() {
     sent.unwrap();
     assert_eq!(received.unwrap()["Messages"][0]["Body"], "m");
 }
+
+/// On several threads: a receiver could otherwise not run between two messages of a batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receiver_gets_a_batch_as_a_whole() {
+    let queues = Queues::open(config()).unwrap();
+    let url = create(&queues, "q", json!({})).await;
+    for round in 0..200 {
+        let receiving = tokio::spawn({
+            let (queues, url) = (queues.clone(), url.clone());
+            async move {
+                let request =
+                    json!({ "QueueUrl": url, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 20 });
+                ok(&queues, "ReceiveMessage", request).await
+            }
+        });
+        tokio::task::yield_now().await;
+        let entry = |at: usize| json!({ "Id": at.to_string(), "MessageBody": at.to_string() });
+        let entries: Vec<Value> = (0..10).map(entry).collect();
+        let batch = json!({ "QueueUrl": url, "Entries": entries });
+        ok(&queues, "SendMessageBatch", batch).await;
+        let received = receiving.await.unwrap();
+        let messages = received["Messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 10, "round {round}");
+        let entry = |(at, message): (usize, &Value)| json!({ "Id": at.to_string(), "ReceiptHandle": message["ReceiptHandle"] });
+        let entries: Vec<Value> = messages.iter().enumerate().map(entry).collect();
+        let batch = json!({ "QueueUrl": url, "Entries": entries });
+        ok(&queues, "DeleteMessageBatch", batch).await;
+    }
+}
