@@ -8,7 +8,7 @@ use antumbra_dynamodb::{
 use antumbra_local::clients::sdk_config;
 use antumbra_local::http::AllowedHosts;
 use antumbra_local::receiver::{self, Receiver};
-use antumbra_local::stack::{Options, Stack, default_webhook_allow};
+use antumbra_local::stack::{Options, Settings, Stack, default_webhook_allow};
 use antumbra_publish::webhook::Guard;
 use antumbra_registration::Registrations;
 use antumbra_service::clients::{ClientId, Clients, Mode, NewClient};
@@ -47,7 +47,7 @@ impl Home {
             ),
             directory,
         };
-        home.register(plan.sensors()).await;
+        home.register(plan).await;
         home
     }
 
@@ -89,7 +89,9 @@ impl Home {
         bytes / 1_000_000
     }
 
-    async fn register(&self, sensors: usize) {
+    /// Registers sensors and the clients that receive their changes; a saturated stack has no clients.
+    async fn register(&self, plan: &Plan) {
+        let sensors = plan.sensors();
         let endpoint = self.endpoint.as_ref().unwrap().address();
         let registry = self.sensors();
         let store =
@@ -115,7 +117,9 @@ impl Home {
                 .register(Sensor::new(sensor(at), location))
                 .await
                 .unwrap();
-            clients.link(&client(at), &sensor(at)).await.unwrap();
+            if !plan.saturate {
+                clients.link(&client(at), &sensor(at)).await.unwrap();
+            }
         }
     }
 }
@@ -127,7 +131,12 @@ pub(crate) fn sensor(at: usize) -> SensorId {
 
 async fn stack(directory: &tempfile::TempDir, plan: &Plan) -> Stack {
     let rules = [("load.json", RULE), ("sensor-clients.json", SENSOR_CLIENTS)];
+    let mut settings = Settings::default();
+    if plan.no_history {
+        settings = settings.with("HISTORY_DAYS", "0");
+    }
     Stack::start(Options {
+        settings,
         data_dir: (!plan.memory).then(|| directory.path().to_owned()),
         registrations: Registrations::load(rules, &|_| None).unwrap(),
         unkind: plan.unkind.clone(),

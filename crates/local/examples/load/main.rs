@@ -6,7 +6,10 @@
 //!
 //! `cargo run --release -p antumbra-local --example load -- [REPORTS_PER_SECOND] [SECONDS]`, and any of
 //! `signals=PER_SECOND`, `devices=COUNT`, `memory` (keep nothing), `unkind=SEED` (faults that AWS allows), `growth` (then with 1,000, 10,000 and
-//! 100,000 devices; `growth=10,20` for other counts), `svg=FILE`, `markdown=FILE`.
+//! 100,000 devices; `growth=10,20` for other counts), `no-history`, `svg=FILE`, `markdown=FILE`.
+//!
+//! With `saturate` it finds the highest rates of reports and of signals that the stack sustains, each for SECONDS;
+//! `0 SECONDS saturate` measures signals alone, `signals=0` reports alone.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr)]
 
@@ -17,6 +20,7 @@ mod plan;
 mod plot;
 mod received;
 mod run;
+mod saturate;
 mod send;
 mod table;
 mod verify;
@@ -41,6 +45,11 @@ async fn main() -> ExitCode {
     };
     let home = Home::start(&plan).await;
     println!("up: {} MB resident", measure::resident_megabytes());
+    if plan.saturate {
+        let (_, faults) = saturate::measure(&home, &plan).await;
+        home.stack.stop().await;
+        return exit_code(&faults);
+    }
     let (home, outcome) = run::run(home, &plan).await;
     println!("{}", table::sentences(&outcome));
     let mut grown = Vec::new();
@@ -62,7 +71,11 @@ async fn main() -> ExitCode {
     if let Some(file) = &plan.svg {
         std::fs::write(file, plot::svg(&outcome.seconds)).unwrap();
     }
-    for fault in &faults {
+    exit_code(&faults)
+}
+
+fn exit_code(faults: &[String]) -> ExitCode {
+    for fault in faults {
         eprintln!("FAULT: {fault}");
     }
     ExitCode::from(u8::from(!faults.is_empty()))

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use antumbra_local::unkind::Unkind;
 
+/// Sensors of a saturated stack.
+const SATURATED_SENSORS: usize = 1000;
+
 /// Rates, duration and number of devices.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -12,6 +15,10 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     pub(crate) devices: usize,
     pub(crate) memory: bool,
+    /// Keeps no history.
+    pub(crate) no_history: bool,
+    /// Measures the highest rates instead of running at the given ones; 0 leaves one out.
+    pub(crate) saturate: bool,
     /// Faults that AWS allows, by a seed.
     pub(crate) unkind: Unkind,
     /// Numbers of devices to measure afterwards, ascending.
@@ -29,6 +36,8 @@ impl Plan {
             seconds: 60,
             devices: 1000,
             memory: false,
+            no_history: false,
+            saturate: false,
             unkind: Unkind::default(),
             growth: Vec::new(),
             svg: None,
@@ -42,6 +51,8 @@ impl Plan {
                 Some(("markdown", file)) => plan.markdown = Some(file.into()),
                 Some(("unkind", seed)) => plan.unkind = Unkind::with_seed(number(seed)? as u64),
                 None if word == "memory" => plan.memory = true,
+                None if word == "no-history" => plan.no_history = true,
+                None if word == "saturate" => plan.saturate = true,
                 None if word == "growth" => plan.growth = vec![1_000, 10_000, 100_000],
                 Some(("growth", list)) => {
                     plan.growth = list.split(',').map(number).collect::<Result<_, _>>()?;
@@ -52,20 +63,26 @@ impl Plan {
             }
         }
         if let [reports, ..] = numbers[..] {
-            plan.reports_per_second = reports.max(1);
+            plan.reports_per_second = reports.max(usize::from(!plan.saturate));
         }
         if let [_, seconds, ..] = numbers[..] {
             plan.seconds = seconds.max(1);
         }
         if plan.signals_per_second == usize::MAX {
-            plan.signals_per_second = plan.reports_per_second / 10;
+            plan.signals_per_second = match plan.saturate {
+                true => 1,
+                false => plan.reports_per_second / 10,
+            };
         }
         Ok(plan)
     }
 
     /// Number of sensors, so that each sends about every other second.
     pub(crate) fn sensors(&self) -> usize {
-        self.signals_per_second * 2
+        match self.saturate {
+            true => SATURATED_SENSORS,
+            false => self.signals_per_second * 2,
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Senders: devices that report, sensors that send signals.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use antumbra_dynamodb::DynamoDbShadows;
 use antumbra_local::progress::Progress;
-use antumbra_service::shadows::{ShadowId, State};
+use antumbra_service::shadows::{ShadowId, Shadows, State};
 use antumbra_shadow::Timestamp;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use serde_json::json;
@@ -16,7 +18,7 @@ use crate::measure::Meter;
 
 const WORKERS: usize = 16;
 /// Signals per SQS call.
-const BATCH: usize = 10;
+pub(crate) const BATCH: usize = 10;
 
 /// Accepted reports and signals.
 #[derive(Debug)]
@@ -82,12 +84,7 @@ pub(crate) fn reports(
                     None => Instant::now(),
                 };
                 tokio::time::sleep_until(due.into()).await;
-                let number = of(at);
-                let reading =
-                    json!({ "temperature": { "value": at, "unit": "C" }, "humidity": at % 100 });
-                let updated = shadows.report(&device(number), &reading).await.unwrap();
-                let version = updated.version(State::Reported).0 as u64;
-                sent.versions[number].fetch_max(version, Ordering::Relaxed);
+                report(&shadows, of(at), at, &sent).await;
                 // From when it was due, so that falling behind shows.
                 meter.report(due.elapsed());
                 progress.add(1);
@@ -97,31 +94,53 @@ pub(crate) fn reports(
     workers
 }
 
+/// Sends the report of a device.
+pub(crate) async fn report(
+    shadows: &Shadows<DynamoDbShadows>,
+    number: usize,
+    at: usize,
+    sent: &Sent,
+) {
+    let reading = json!({ "temperature": { "value": at, "unit": "C" }, "humidity": at % 100 });
+    let updated = shadows.report(&device(number), &reading).await.unwrap();
+    let version = updated.version(State::Reported).0 as u64;
+    sent.versions[number].fetch_max(version, Ordering::Relaxed);
+}
+
 /// Sends signals at a rate, of one sensor after the other, each the opposite of its last.
 pub(crate) async fn signals(home: &Home, total: usize, rate: usize, sent: Arc<Sent>) {
     let (sqs, queue) = (home.sqs(), home.stack.queue_url("antumbra-signals"));
     let begin = Instant::now();
-    let sensors = sent.signals.len();
     for first in (0..total).step_by(BATCH) {
         let due = begin + Duration::from_secs_f64(first as f64 / rate as f64);
         tokio::time::sleep_until(due.into()).await;
-        let entries = (first..total.min(first + BATCH)).map(|at| {
-            let number = at % sensors;
-            let count = sent.signals[number].fetch_add(1, Ordering::Relaxed);
-            let now = std::time::SystemTime::now();
-            let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-            let signal = json!({ "sensor_id": sensor(number).as_str(), "data": count % 2,
-                "ts": Timestamp::from_nanoseconds(now.as_nanos() as i128).to_string(), "seq": count });
-            let entry = SendMessageBatchRequestEntry::builder();
-            let entry = entry.id(at.to_string()).message_body(signal.to_string());
-            entry.build().unwrap()
-        });
-        let call = sqs.send_message_batch().queue_url(&queue);
-        let response = call
-            .set_entries(Some(entries.collect()))
-            .send()
-            .await
-            .unwrap();
-        assert!(response.failed().is_empty(), "{:?}", response.failed());
+        signal_batch(&sqs, &queue, first..total.min(first + BATCH), &sent).await;
     }
+}
+
+/// Sends the signals with these numbers in one call.
+pub(crate) async fn signal_batch(
+    sqs: &aws_sdk_sqs::Client,
+    queue: &str,
+    numbers: Range<usize>,
+    sent: &Sent,
+) {
+    let entries = numbers.map(|at| {
+        let number = at % sent.signals.len();
+        let count = sent.signals[number].fetch_add(1, Ordering::Relaxed);
+        let now = std::time::SystemTime::now();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+        let signal = json!({ "sensor_id": sensor(number).as_str(), "data": count % 2,
+            "ts": Timestamp::from_nanoseconds(now.as_nanos() as i128).to_string(), "seq": count });
+        let entry = SendMessageBatchRequestEntry::builder();
+        let entry = entry.id(at.to_string()).message_body(signal.to_string());
+        entry.build().unwrap()
+    });
+    let call = sqs.send_message_batch().queue_url(queue);
+    let response = call
+        .set_entries(Some(entries.collect()))
+        .send()
+        .await
+        .unwrap();
+    assert!(response.failed().is_empty(), "{:?}", response.failed());
 }

@@ -30,15 +30,7 @@ pub(crate) async fn everything(
 
     let mut faults = notified.faults();
     faults.extend(delivered.faults());
-    for (at, version) in sent.versions.iter().enumerate() {
-        let version = version.load(Ordering::Relaxed);
-        let (name, received) = (device(at), notified.count(device(at).id()));
-        if received != version {
-            faults.push(format!(
-                "{name}: {version} reports, {received} notifications"
-            ));
-        }
-    }
+    faults.extend(notifications(sent, notified));
     for (at, occurred) in occurred.iter().enumerate() {
         let received = delivered.count(sensor(at).as_str());
         if received != *occurred {
@@ -61,6 +53,21 @@ pub(crate) async fn everything(
     faults
 }
 
+/// Checks that every report caused a notification.
+pub(crate) fn notifications(sent: &Sent, notified: &Received) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (at, version) in sent.versions.iter().enumerate() {
+        let version = version.load(Ordering::Relaxed);
+        let (name, received) = (device(at), notified.count(device(at).id()));
+        if received != version {
+            faults.push(format!(
+                "{name}: {version} reports, {received} notifications"
+            ));
+        }
+    }
+    faults
+}
+
 /// Waits for a count as long as it grows.
 pub(crate) async fn until_received(received: &Received, expected: u64) {
     let (mut there, mut since) = (received.total(), Instant::now());
@@ -75,10 +82,7 @@ pub(crate) async fn until_received(received: &Received, expected: u64) {
 
 /// Number of changes of each sensor's state, once all its signals are stored.
 async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
-    let patience = Instant::now() + PATIENCE;
-    while !readings(home, sent).await.is_empty() && Instant::now() < patience {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    all_readings(home, sent).await;
     let sensors = home.sensors();
     let mut occurred = Vec::new();
     for at in 0..sent.signals.len() {
@@ -86,6 +90,18 @@ async fn occurred(home: &Home, sent: &Sent) -> Vec<u64> {
         occurred.push(state.sequence());
     }
     occurred
+}
+
+/// Waits until every signal is a reading, and returns the faults that remain.
+pub(crate) async fn all_readings(home: &Home, sent: &Sent) -> Vec<String> {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let faults = readings(home, sent).await;
+        if faults.is_empty() || Instant::now() >= patience {
+            return faults;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Checks that every signal is a reading and the last one is the state.
