@@ -50,28 +50,38 @@ impl LoadServiceConfig for DynamoDbEndpoint {
 }
 
 /// Plain HTTP: reading the system's certificates would add a tenth of a second to every start.
-fn plain_http() -> SharedHttpClient {
+pub(crate) fn plain_http() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new().build_http()
 }
 
-/// The HTTP client of each function's SDK clients, by the function's name. Plain HTTP by default; tests
-/// observe or break calls with others.
-#[derive(Clone)]
-pub struct HttpClients(Arc<dyn Fn(&str) -> SharedHttpClient + Send + Sync>);
+/// The HTTP client of each function's SDK clients, by the function's name. By default they call the services of the
+/// stack without a network; tests observe or break calls with others.
+#[derive(Clone, Default)]
+pub struct HttpClients(Option<Arc<OfFunction>>);
+
+type OfFunction = dyn Fn(&str) -> SharedHttpClient + Send + Sync;
 
 impl HttpClients {
     pub fn new(of: impl Fn(&str) -> SharedHttpClient + Send + Sync + 'static) -> HttpClients {
-        HttpClients(Arc::new(of))
+        HttpClients(Some(Arc::new(of)))
+    }
+
+    /// Returns these clients, or the given one for all functions if there are none.
+    pub(crate) fn or(self, client: &SharedHttpClient) -> HttpClients {
+        match self.0 {
+            Some(_) => self,
+            None => {
+                let client = client.clone();
+                HttpClients::new(move |_| client.clone())
+            }
+        }
     }
 
     pub(crate) fn of(&self, function: &str) -> SharedHttpClient {
-        (self.0)(function)
-    }
-}
-
-impl Default for HttpClients {
-    fn default() -> HttpClients {
-        HttpClients::new(|_| plain_http())
+        match &self.0 {
+            Some(of) => of(function),
+            None => plain_http(),
+        }
     }
 }
 

@@ -5,13 +5,15 @@
 //! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
 //! for a week still sends them.
 
+mod engine;
+mod idempotency;
 mod operations;
 mod stream_records;
 
 use std::net::SocketAddr;
 use std::{path::PathBuf, time::Duration};
 
-use dynoxide::{Database, storage::Storage as Engine};
+use axum::Router;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,8 @@ use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::private_file;
 use crate::task::Running;
+
+use engine::Engine;
 
 pub use stream_records::delete_read_records;
 
@@ -38,9 +42,14 @@ pub enum Storage {
 /// A running DynamoDB endpoint. Dropping it stops it; [`DynamoDb::stop`] also waits.
 pub struct DynamoDb {
     address: SocketAddr,
-    database: Database,
+    engine: Engine,
+    router: Router,
+    written: Written,
     server: Running,
 }
+
+/// Signal that items may have been written: readers of streams need not poll for it.
+pub type Written = tokio::sync::watch::Receiver<()>;
 
 /// Opens the storage and serves it on a loopback port; 0 is any free one.
 pub async fn start(storage: Storage, port: u16) -> Result<DynamoDb, StartError> {
@@ -74,22 +83,25 @@ async fn start_with(
         service: SERVICE,
         reason,
     };
-    let database = open(&storage).map_err(start_error)?;
+    let engine = open(&storage).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
-    let router = operations::router(database.clone());
-    let opened = database.clone();
+    let (write, written) = tokio::sync::watch::channel(());
+    let router = operations::router(engine.clone(), write);
+    let (opened, service) = (engine.clone(), router.clone());
     let server = Running::start(|stop| async move {
-        let served = serve(listener, router, hosts, stop.clone());
+        let served = serve(listener, service, hosts, stop.clone());
         tokio::join!(served, expire(opened, every, stop));
     });
     Ok(DynamoDb {
         address,
-        database,
+        engine,
+        router,
+        written,
         server,
     })
 }
 
-async fn expire(database: Database, every: Duration, stop: CancellationToken) {
+async fn expire(engine: Engine, every: Duration, stop: CancellationToken) {
     let mut ticks = tokio::time::interval_at(Instant::now() + every, every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -98,64 +110,33 @@ async fn expire(database: Database, every: Duration, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        if let Err(error) = delete_expired(database.clone()).await {
+        if let Err(error) = delete_expired(engine.clone()).await {
             tracing::warn!(%error, "expired items were not deleted");
         }
     }
 }
 
-async fn delete_expired(database: Database) -> Result<usize, StartError> {
+async fn delete_expired(engine: Engine) -> Result<usize, StartError> {
     let failed = |reason: String| StartError::Service {
         service: SERVICE,
         reason,
     };
-    tokio::task::spawn_blocking(move || database.sweep_ttl())
+    tokio::task::spawn_blocking(move || engine.delete_expired())
         .await
         .map_err(|error| failed(error.to_string()))?
         .map_err(|error| failed(error.to_string()))
 }
 
-fn open(storage: &Storage) -> Result<Database, String> {
+fn open(storage: &Storage) -> Result<Engine, String> {
     match storage {
-        Storage::Memory => memory(),
+        Storage::Memory => Engine::memory(),
         Storage::File(path) => {
-            let text = path
-                .to_str()
-                .ok_or_else(|| format!("{} is not a readable path", path.display()))?;
             // The engine gives its other files the permissions of this one.
             let opened = private_file::open(path).map_err(|error| error.to_string());
-            let opened = opened.and_then(|_| file(text));
+            let opened = opened.and_then(|_| Engine::file(path.clone()));
             opened.map_err(|reason| format!("{}: {reason}", path.display()))
         }
     }
-}
-
-fn file(path: &str) -> Result<Database, String> {
-    indexed(path)?;
-    let database = Database::new(path).map_err(|error| error.to_string())?;
-    // With the engine's mode "normal" the disk is synchronized at checkpoints only, which doubles the write rate. A
-    // killed process loses nothing; a power cut may lose the last moments.
-    let normal = database.disable_bulk_loading();
-    normal.map_err(|error| error.to_string())?;
-    Ok(database)
-}
-
-/// The engine's own in-memory database cannot be accessed, so it is filled from one that can.
-fn memory() -> Result<Database, String> {
-    let name = uuid::Uuid::new_v4().simple();
-    let template = format!("file:{name}?mode=memory&cache=shared");
-    let _kept = indexed(&template)?;
-    let database = Database::memory().map_err(|error| error.to_string())?;
-    database
-        .restore_from(&template)
-        .map_err(|error| error.to_string())?;
-    Ok(database)
-}
-
-fn indexed(path: &str) -> Result<Engine, String> {
-    let engine = Engine::new(path).map_err(|error| error.to_string())?;
-    stream_records::prepare(&engine)?;
-    Ok(engine)
 }
 
 impl DynamoDb {
@@ -163,32 +144,24 @@ impl DynamoDb {
         self.address
     }
 
+    /// The service behind the port.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// The signal of writes.
+    pub fn written(&self) -> Written {
+        self.written.clone()
+    }
+
     /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the
     /// stream with DynamoDB's own identity.
     pub async fn delete_expired(&self) -> Result<usize, StartError> {
-        delete_expired(self.database.clone()).await
+        delete_expired(self.engine.clone()).await
     }
 
     /// Stops accepting, lets running requests finish, and closes the storage.
     pub async fn stop(self) {
         self.server.stop().await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Tested with a file, which a test can inspect.
-    #[test]
-    fn stream_retention_is_the_same_in_memory_and_in_a_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let copy = directory.path().join("copy.db");
-        let copy = copy.to_str().unwrap();
-        memory().unwrap().vacuum_into(copy).unwrap();
-        let made = "SELECT COUNT(*) FROM sqlite_master WHERE name LIKE 'antumbra_stream_%'";
-        let engine = Engine::new(copy).unwrap();
-        let made: i64 = engine.conn().query_row(made, [], |row| row.get(0)).unwrap();
-        assert_eq!(made, 3);
     }
 }

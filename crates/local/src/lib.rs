@@ -1,6 +1,6 @@
 //! The local stack: everything that Antumbra needs from AWS, in one process on loopback.
 //!
-//! Reading order: [`listen`], [`http`] and [`clients`] are the two ends of a connection. [`dynamodb`], [`queues`] and
+//! Reading order: [`listen`], [`http`] and [`clients`] are the two ends of a connection, and `in_process` replaces it. [`dynamodb`], [`queues`] and
 //! [`mqtt`] are the services. A [`function`] is invoked by the event sources [`stream`], [`queue_pump`],
 //! [`rabbitmq`], [`rules`] and [`schedule`]. [`stack`] starts all of them with the product's functions, and
 //! [`unkind`] makes them behave as AWS may.
@@ -29,6 +29,7 @@ pub mod task;
 pub mod unkind;
 
 mod batch_response;
+mod in_process;
 mod private_file;
 
 /// Region of all local ARNs and SDK clients.

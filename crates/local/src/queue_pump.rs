@@ -50,14 +50,14 @@ pub struct Source {
 }
 
 impl Source {
-    /// Batches of 10 and two concurrent invocations, the minimum that Lambda can be limited to.
+    /// Batches of 10 and five concurrent invocations, with which Lambda begins.
     pub fn new(queue_url: impl Into<String>, queue_arn: impl Into<String>) -> Self {
         Self {
             queue_url: queue_url.into(),
             queue_arn: queue_arn.into(),
             batch_size: MAX_RECEIVE,
             report_failures: true,
-            concurrency: 2,
+            concurrency: 5,
             clock: ShiftedClock::default(),
             unkind: Unkind::default(),
         }

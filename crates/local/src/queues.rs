@@ -13,6 +13,8 @@ use antumbra_queues::QueuesConfig;
 pub use antumbra_queues::Unkindness;
 pub use antumbra_queues::eventbridge::bus_queue;
 
+use axum::Router;
+
 use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::mqtt::Publisher;
@@ -24,6 +26,7 @@ use crate::{ACCOUNT, REGION};
 pub struct Queues {
     address: SocketAddr,
     queues: antumbra_queues::Queues,
+    router: Router,
     server: Running,
 }
 
@@ -65,10 +68,12 @@ pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartErro
         reason: format!("the journal of the queues cannot be read: {error}"),
     })?;
     let router = front::router(queues.clone(), options.mqtt);
-    let server = Running::start(|stop| serve(listener, router, options.hosts, stop));
+    let service = router.clone();
+    let server = Running::start(|stop| serve(listener, service, options.hosts, stop));
     Ok(Queues {
         address,
         queues,
+        router,
         server,
     })
 }
@@ -76,6 +81,11 @@ pub async fn start_with(port: u16, options: Options) -> Result<Queues, StartErro
 impl Queues {
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The services behind the port.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     /// The URL of a queue of this endpoint, whether it exists or not.

@@ -34,9 +34,10 @@ use antumbra_service::clock::ShiftedClock;
 use antumbra_service::shadows::Layout;
 use antumbra_stream_listener::StreamListener;
 use antumbra_wire::topic_prefix::TopicPrefix;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_types::SdkConfig;
 
-use crate::clients::{HttpClients, sdk_config_with};
+use crate::clients::{HttpClients, plain_http, sdk_config_with};
 use crate::function::{Function, FunctionError, HandlerError};
 use crate::http::AllowedHosts;
 use crate::listen::StartError;
@@ -45,7 +46,7 @@ use crate::rules::RuleError;
 use crate::stream::{CheckpointError, Checkpoints};
 use crate::task::Running;
 use crate::unkind::Unkind;
-use crate::{dynamodb, mqtt, queues, rabbitmq, schedule};
+use crate::{dynamodb, in_process, mqtt, queues, rabbitmq, schedule};
 use data_directory::DataDirectory;
 use replaceable::Replaceable;
 
@@ -139,6 +140,8 @@ struct LocalServices {
     settings: Settings,
     layout: Layout,
     topic_prefix: TopicPrefix,
+    /// Client of the event sources and the stack itself.
+    http_client: SharedHttpClient,
     http_clients: HttpClients,
     hosts: AllowedHosts,
     unkind: Unkind,
@@ -150,11 +153,11 @@ type Wrap = Box<dyn Fn(Function) -> Function + Send + Sync>;
 
 impl LocalServices {
     fn sdk(&self) -> SdkConfig {
-        self.sdk_with(&HttpClients::default(), "")
+        self.sdk_with(self.http_client.clone())
     }
 
     fn sdk_of(&self, function: &str) -> SdkConfig {
-        self.sdk_with(&self.http_clients, function)
+        self.sdk_with(self.http_clients.of(function))
     }
 
     /// Compares the settings of the table with those of the stack, as each of these functions does when it starts.
@@ -173,9 +176,9 @@ impl LocalServices {
         Ok(())
     }
 
-    fn sdk_with(&self, clients: &HttpClients, function: &str) -> SdkConfig {
+    fn sdk_with(&self, client: SharedHttpClient) -> SdkConfig {
         let (dynamodb, aws) = (self.dynamodb.address(), self.queues.address());
-        sdk_config_with(dynamodb, aws, clients.of(function))
+        sdk_config_with(dynamodb, aws, client)
     }
 }
 
@@ -229,15 +232,24 @@ impl Stack {
             unkindness: options.unkind.queues(),
             hosts: hosts.clone(),
         };
+        let dynamodb = dynamodb::start_for(storage, options.dynamodb_port, hosts.clone()).await?;
+        let queues = queues::start_with(options.aws_port, queue_options).await?;
+        let routers = [
+            (dynamodb.address(), dynamodb.router()),
+            (queues.address(), queues.router()),
+        ];
+        let http_client = in_process::client(routers, plain_http());
+        let http_clients = options.http_clients.or(&http_client);
         let services = LocalServices {
-            dynamodb: dynamodb::start_for(storage, options.dynamodb_port, hosts.clone()).await?,
-            queues: queues::start_with(options.aws_port, queue_options).await?,
+            dynamodb,
+            queues,
             broker,
             clock: options.clock,
             settings: options.settings,
             layout,
             topic_prefix,
-            http_clients: options.unkind.http_clients(options.http_clients),
+            http_client,
+            http_clients: options.unkind.http_clients(http_clients),
             hosts,
             unkind: options.unkind,
             wrap: Box::new(wrap),

@@ -17,6 +17,7 @@ use antumbra_dynamodb::streams::TableStream;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::dynamodb::Written;
 use crate::function::Function;
 use crate::task::Running;
 use crate::unkind::Unkind;
@@ -49,8 +50,10 @@ pub struct Source {
     pub retry: RetryPolicy,
     /// URL of the queue that receives the metadata of discarded batches.
     pub on_failure: Option<String>,
-    /// Pause after an empty read.
+    /// Pause after a read of less than a page.
     pub poll: Duration,
+    /// Signal that ends this pause early.
+    pub written: Option<Written>,
 }
 
 impl Source {
@@ -66,6 +69,7 @@ impl Source {
             on_failure: None,
             // Lambda also polls a shard four times per second.
             poll: Duration::from_millis(250),
+            written: None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! DynamoDB's API over the engine, without the engine's own server: that one needs a port, and it allows requests of all
 //! web pages.
 
+use std::sync::Arc;
+
 use antumbra_dynamodb::emulation::{REJECTED, rejection};
 use axum::Router;
 use axum::body::Bytes;
@@ -8,10 +10,11 @@ use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use dynoxide::{Database, DynoxideError, auth_material};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use dynoxide::auth_material;
 use serde_json::json;
+use tokio::sync::watch::Sender;
+
+use super::engine::Engine;
 
 /// DynamoDB's limit of a request.
 const REQUEST_BYTES: usize = 16 * 1024 * 1024;
@@ -20,15 +23,28 @@ const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// Media types of requests.
 const JSON: [&str; 2] = ["application/x-amz-json-1.0", "application/json"];
 
-pub(super) fn router(database: Database) -> Router {
+/// Operations after which a stream may have new records.
+const WRITES: [&str; 8] = [
+    "BatchExecuteStatement",
+    "BatchWriteItem",
+    "DeleteItem",
+    "ExecuteStatement",
+    "ExecuteTransaction",
+    "PutItem",
+    "TransactWriteItems",
+    "UpdateItem",
+];
+
+/// Serves the engine and signals writes.
+pub(super) fn router(engine: Engine, write: Sender<()>) -> Router {
     Router::new()
         .route("/", post(respond))
         .layer(DefaultBodyLimit::max(REQUEST_BYTES))
-        .with_state(database)
+        .with_state((engine, Arc::new(write)))
 }
 
 async fn respond(
-    State(database): State<Database>,
+    State((engine, write)): State<(Engine, Arc<Sender<()>>)>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Bytes,
@@ -58,7 +74,14 @@ async fn respond(
             Some(rejected) => (REJECTED, rejected.to_string()),
             None => match unauthenticated() {
                 Some(error) => (REJECTED, error),
-                None => execute(&database, operation, &body),
+                None => {
+                    let executed = execute(&engine, operation, &body);
+                    if WRITES.contains(&operation) {
+                        engine.after_write();
+                        write.send_replace(());
+                    }
+                    executed
+                }
             },
         },
     };
@@ -75,85 +98,11 @@ async fn respond(
 }
 
 /// Executes an operation and returns the status and the JSON of the response.
-fn execute(database: &Database, operation: &str, body: &[u8]) -> (u16, String) {
-    macro_rules! operations {
-        ($($name:literal => $method:ident,)*) => {
-            match operation {
-                $($name => run(body, |request| database.$method(request)),)*
-                _ => return unknown_operation(),
-            }
-        };
-    }
-    let done = operations! {
-        "BatchExecuteStatement" => batch_execute_statement,
-        "BatchGetItem" => batch_get_item,
-        "BatchWriteItem" => batch_write_item,
-        "CreateTable" => create_table,
-        "DeleteItem" => delete_item,
-        "DeleteTable" => delete_table,
-        "DescribeStream" => describe_stream,
-        "DescribeTable" => describe_table,
-        "DescribeTimeToLive" => describe_time_to_live,
-        "ExecuteStatement" => execute_statement,
-        "ExecuteTransaction" => execute_transaction,
-        "GetItem" => get_item,
-        "GetRecords" => get_records,
-        "GetShardIterator" => get_shard_iterator,
-        "ListStreams" => list_streams,
-        "ListTables" => list_tables,
-        "ListTagsOfResource" => list_tags_of_resource,
-        "PutItem" => put_item,
-        "Query" => query,
-        "Scan" => scan,
-        "TagResource" => tag_resource,
-        "TransactGetItems" => transact_get_items,
-        "TransactWriteItems" => transact_write_items,
-        "UntagResource" => untag_resource,
-        "UpdateItem" => update_item,
-        "UpdateTable" => update_table,
-        "UpdateTimeToLive" => update_time_to_live,
-    };
-    match done {
-        Ok(body) => (200, body),
-        Err(error) => (error.status_code(), error.to_json()),
-    }
-}
-
-fn run<Q: DeserializeOwned, A: Serialize>(
-    body: &[u8],
-    call: impl FnOnce(Q) -> dynoxide::Result<A>,
-) -> dynoxide::Result<String> {
-    let request = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
-    serde_json::to_string(&call(request)?)
-        .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
-}
-
-/// DynamoDB's error for a request that cannot be read. The engine's types mark the class of an error that they found.
-fn unreadable(error: &serde_json::Error) -> DynoxideError {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or_default();
-    if message.starts_with("empty AttributeValue") {
-        let message =
-            "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes";
-        return DynoxideError::ValidationException(message.to_owned());
-    }
-    let (class, message) = match message.split_once(':') {
-        Some((mark, rest)) if mark.starts_with("VALIDATION") => ("VALIDATION", rest),
-        Some((mark, rest)) if mark.starts_with("SERIALIZATION") => ("SERIALIZATION", rest),
-        _ => ("", message),
-    };
-    let is_invalid = [
-        "missing field",
-        "unknown variant",
-        "invalid type: null",
-        "AttributeValue",
-    ]
-    .iter()
-    .any(|part| message.contains(part));
-    match class {
-        "SERIALIZATION" => DynoxideError::SerializationException(message.to_owned()),
-        "" if !is_invalid => DynoxideError::SerializationException(message.to_owned()),
-        _ => DynoxideError::ValidationException(message.to_owned()),
+fn execute(engine: &Engine, operation: &str, body: &[u8]) -> (u16, String) {
+    match engine.execute(operation, body) {
+        None => unknown_operation(),
+        Some(Ok(body)) => (200, body),
+        Some(Err(error)) => (error.status_code(), error.to_json()),
     }
 }
 
@@ -169,7 +118,7 @@ mod tests {
     /// The first error would otherwise show the engine's mark to users.
     #[test]
     fn unreadable_requests_get_the_errors_of_dynamodb() {
-        let database = Database::memory().unwrap();
+        let engine = Engine::memory().unwrap();
         for (body, class, message) in [
             (
                 r#"{"TableName":"table","Item":{"a":{"NULL":false}}}"#,
@@ -184,7 +133,7 @@ mod tests {
             (r#"{"TableName":7}"#, "SerializationException", ""),
             ("{", "SerializationException", ""),
         ] {
-            let (status, response) = execute(&database, "PutItem", body.as_bytes());
+            let (status, response) = execute(&engine, "PutItem", body.as_bytes());
             assert_eq!(status, 400, "{body}");
             for part in [class, message] {
                 assert!(response.contains(part), "{body}: {response}");
@@ -193,7 +142,7 @@ mod tests {
                 assert!(!response.contains(mark), "{body}: {response}");
             }
         }
-        let (status, response) = execute(&database, "NoOperation", b"{}");
+        let (status, response) = execute(&engine, "NoOperation", b"{}");
         assert_eq!(status, 400);
         assert!(response.contains("UnknownOperationException"), "{response}");
     }

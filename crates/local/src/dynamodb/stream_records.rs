@@ -1,10 +1,9 @@
 //! Deletes stream records of the embedded DynamoDB engine (dynoxide) after one day, as DynamoDB does. The engine itself
 //! keeps them forever.
 //!
-//! - Records of the current run: a database trigger deletes the oldest ones with every 100th insert, so that the cost
-//!   of a write does not grow.
-//! - Records of earlier runs: some may not have been read, because the stack was stopped, and the trigger does not know
-//!   which. [`delete_read_records`] deletes the others before the stack starts.
+//! - Records of the current run: [`Trimming`] deletes the oldest ones after every 100th write, so that the cost of a
+//!   write does not grow.
+//! - Records of earlier runs: some may not have been read, because the stack was stopped, and it is not known which. [`delete_read_records`] deletes the others before the stack starts.
 //!
 //! The newest record of a table is never deleted, because the engine numbers the next one after it.
 
@@ -21,43 +20,72 @@ const RETENTION_SECONDS: u32 = 24 * 60 * 60;
 /// The engine adds this number to a stored sequence number before it returns it.
 const SEQUENCE_OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// Without these indexes, the engine scans all stream records to number the next one, and again to read the latest: the
-/// cost of a write would grow with the number of records.
-const INDEXES: &str = "
-    CREATE INDEX IF NOT EXISTS antumbra_stream_numbers
-        ON _stream_records (table_name, CAST(sequence_number AS INTEGER));
-    CREATE INDEX IF NOT EXISTS antumbra_stream_order
-        ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
+/// Without an index, the engine scans all stream records to number the next one, and again to read the latest: the
+/// cost of a write would grow with the number of records. Earlier versions had a second index and a trigger, which the
+/// engine compiled again for every record.
+const INDEX: &str = "
+    DROP TRIGGER IF EXISTS antumbra_stream_trim;
+    DROP INDEX IF EXISTS antumbra_stream_numbers;
+    DROP INDEX IF EXISTS antumbra_stream_order;
+    CREATE INDEX IF NOT EXISTS antumbra_stream_shards
+        ON _stream_records (table_name, CAST(sequence_number AS INTEGER), shard_id);";
 
-/// Creates the indexes, and the trigger for the records of this run.
+/// Creates the index.
 pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
-    let database = engine.conn();
-    database.execute_batch(INDEXES).map_err(text)?;
-    let last_earlier_id: i64 = database
-        .query_row(
-            "SELECT COALESCE(MAX(id), 0) FROM _stream_records",
-            [],
-            |row| row.get(0),
-        )
-        .map_err(text)?;
-    // Each time it checks 200 records, twice as many as were added, so that it catches up with any backlog.
-    let trigger = format!(
-        "DROP TRIGGER IF EXISTS antumbra_stream_trim;
-        CREATE TRIGGER antumbra_stream_trim AFTER INSERT ON _stream_records
-        WHEN NEW.id % 100 = 0
-        BEGIN
-            DELETE FROM _stream_records
+    engine.conn().execute_batch(INDEX).map_err(text)
+}
+
+/// Deletes the records of this run.
+pub(super) struct Trimming {
+    last_earlier_id: i64,
+    writes: u32,
+}
+
+impl Trimming {
+    /// Writes after which records are deleted.
+    const WRITES: u32 = 100;
+    /// Records of one deletion, and deletions at a time: a write of 100 items adds 100 records.
+    const RECORDS: usize = 400;
+    const ROUNDS: usize = 25;
+
+    pub(super) fn of_this_run(engine: &Engine) -> Result<Trimming, String> {
+        let last = "SELECT COALESCE(MAX(id), 0) FROM _stream_records";
+        let last = engine.conn().query_row(last, [], |row| row.get(0));
+        Ok(Trimming {
+            last_earlier_id: last.map_err(text)?,
+            writes: 0,
+        })
+    }
+
+    /// Deletes the oldest records after every 100th write.
+    pub(super) fn after_write(&mut self, engine: &Engine) -> Result<(), String> {
+        self.writes += 1;
+        if self.writes < Trimming::WRITES {
+            return Ok(());
+        }
+        self.writes = 0;
+        let records = Trimming::RECORDS;
+        let delete = format!(
+            "DELETE FROM _stream_records
             WHERE id IN (
-                SELECT id FROM _stream_records WHERE id > {last_earlier_id} ORDER BY id LIMIT 200)
-            AND created_at < NEW.created_at - {RETENTION_SECONDS}
+                SELECT id FROM _stream_records WHERE id > ?1 ORDER BY id LIMIT {records})
+            AND created_at < unixepoch() - {RETENTION_SECONDS}
             AND EXISTS (
                 SELECT 1 FROM _stream_records AS later
                 WHERE later.table_name = _stream_records.table_name
                 AND CAST(later.sequence_number AS INTEGER)
-                    > CAST(_stream_records.sequence_number AS INTEGER));
-        END;"
-    );
-    database.execute_batch(&trigger).map_err(text)
+                    > CAST(_stream_records.sequence_number AS INTEGER))"
+        );
+        let mut delete = engine.conn().prepare_cached(&delete).map_err(text)?;
+        for _ in 0..Trimming::ROUNDS {
+            let deleted = delete.execute([self.last_earlier_id]).map_err(text)?;
+            // Fewer where the newest record of a table is among them.
+            if deleted < records / 2 {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Deletes records of earlier runs that are more than a day old and were read by all functions, and returns their

@@ -98,6 +98,7 @@ impl LocalServices {
                 _ => STREAM.parallelization as usize,
             },
             unkind: self.unkind.clone(),
+            written: Some(self.dynamodb.written()),
             on_failure: Some(self.queues.queue_url(STREAM.on_failure)),
             retry: RetryPolicy {
                 retries: Some(STREAM.max_retries),
@@ -110,6 +111,7 @@ impl LocalServices {
     }
 
     /// The stream of the main table for the history writer. There is no bucket: batches are repeated until they succeed.
+    /// It polls, because nobody waits for it, and large batches take less time.
     fn main_stream(&self, arn: &str, function: &Function, checkpoints: &Checkpoints) -> Running {
         let source = stream::Source {
             batch_size: HISTORY_STREAM.batch_size as usize,

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::{ControlFlow, Range},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use antumbra_dynamodb::streams::event::{invocation, size};
@@ -18,12 +18,16 @@ use super::{
     plan::{self, Batch, GivenUp, Outcome},
 };
 use crate::batch_response;
+use crate::dynamodb::Written;
 
 /// Maximum records of one page of a stream.
 const PAGE: usize = 1000;
 
 /// Maximum bytes of an event that Lambda passes to a function.
 const MAX_EVENT_BYTES: usize = 6 * 1024 * 1024;
+
+/// Least time between two reads that do not fill a page.
+const MIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Pause after a failed request.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
@@ -33,6 +37,7 @@ pub(super) struct Reader {
     shard: String,
     /// The stream has dropped the records after our position.
     trimmed: bool,
+    written: Option<Written>,
 }
 
 /// `Break` ends reading: the event source stops, or the shard is finished.
@@ -41,6 +46,7 @@ type Flow<T = ()> = ControlFlow<(), T>;
 impl Reader {
     pub(super) fn new(pump: Arc<Pump>, shard: String) -> Self {
         Self {
+            written: pump.source.written.clone(),
             pump,
             shard,
             trimmed: false,
@@ -58,12 +64,16 @@ impl Reader {
             if self.pump.stop.is_cancelled() {
                 return Flow::Break(());
             }
-            let limit = i32::try_from(self.page_size()).ok();
-            let page = match self.pump.stream.page(&iterator, limit).await {
+            let (limit, next_read) = (self.page_size(), Instant::now() + MIN_INTERVAL);
+            if let Some(written) = &mut self.written {
+                written.mark_unchanged();
+            }
+            let limit_of_call = i32::try_from(limit).ok();
+            let page = match self.pump.stream.page(&iterator, limit_of_call).await {
                 Ok(page) => page,
                 Err(error) => return self.after_error(error).await,
             };
-            let is_empty = page.records.is_empty();
+            let is_last = page.records.len() < limit;
             self.process(page.records).await?;
             match page.next {
                 Some(next) => iterator = next,
@@ -72,10 +82,32 @@ impl Reader {
                     return Flow::Break(());
                 }
             }
-            if is_empty {
-                self.pause(self.pump.source.poll).await?;
+            if is_last {
+                self.wait_for_records(next_read).await?;
             }
         }
+    }
+
+    /// Waits until there may be records, but not before the time of the next read: a batch should fill.
+    async fn wait_for_records(&mut self, next_read: Instant) -> Flow {
+        let poll = self.pump.source.poll;
+        let written = async {
+            let is_written = match &mut self.written {
+                // The sender is gone when the service stops.
+                Some(written) => written.changed().await.is_ok(),
+                None => false,
+            };
+            if !is_written {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = self.pump.stop.cancelled() => return Flow::Break(()),
+            () = tokio::time::sleep(poll) => {}
+            () = written => {}
+        }
+        self.pause(next_read.saturating_duration_since(Instant::now()))
+            .await
     }
 
     async fn iterator(&self) -> Flow<String> {
