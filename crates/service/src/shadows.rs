@@ -364,7 +364,7 @@ impl<P: ShadowStore> Shadows<P> {
                 ..delete.clone()
             };
             if conditional.reported.is_none() && conditional.desired.is_none() {
-                return Ok(stored.deleted.written);
+                return Ok(stored.deleted.written.into_iter().flatten().max());
             }
             let any = conditional != delete;
             let now = self.clock.now();
