@@ -8,19 +8,28 @@ use std::path::{Path, PathBuf};
 pub(super) const CRATES: [&str; 2] = ["dynamodb", "publish"];
 
 /// Calls that functions do not make, by file and function (empty for all of the file), and their callers.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
+const ELSEWHERE: [(&str, &str, &str); 7] = [
+    (
+        "src/shadows/list.rs",
+        "list_page",
+        "the command, the console and the SDK, which list the shadows of a device",
+    ),
+    (
+        "src/history/feed/read/latest.rs",
+        "",
+        "the console, which shows the newest changes",
+    ),
+    (
+        "src/history/scan.rs",
+        "",
+        "the console, which charts all changes of a device",
+    ),
     ("src/scan.rs", "", "the command, which imports tables"),
     (
         "src/tables.rs",
         "",
         "the local stack and tests, which make tables, and the command",
     ),
-    (
-        "src/table/query.rs",
-        "scan",
-        "the command and the SDK, which list shadows",
-    ),
-    ("src/shadows/list.rs", "list_page", "the same"),
     (
         "src/streams.rs",
         "shards",
