@@ -8,6 +8,7 @@ mod mqtt;
 mod options;
 mod output;
 mod plot;
+mod s3;
 mod send_message;
 mod signals;
 mod stacks;

@@ -1,5 +1,6 @@
 //! `antumbra queues …`: undeliverable, quarantined and dead-lettered messages, and their redrive.
 
+pub(crate) mod history;
 mod render;
 
 use std::sync::Arc;
@@ -50,7 +51,8 @@ enum QueuesCommand {
     /// Quarantined messages and dead letters go back to their queue, notifications to the target of their
     /// registration, dead webhook deliveries to their client, failed stream records are read again from their
     /// stream, and failed updates of shadows over MQTT are made by their original time. Other failed MQTT requests
-    /// stay: their senders have repeated them.
+    /// stay: their senders have repeated them. With the bucket of the history writer (s3://NAME or its ARN), the changes
+    /// in its failed batches are recorded.
     ///
     /// Example: antumbra queues redrive antumbra-quarantine --go
     Redrive(RedriveArguments),
@@ -58,7 +60,7 @@ enum QueuesCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArguments {
-    /// Queue name, URL or ARN.
+    /// Queue name, URL or ARN; or the bucket of failed batches, s3://NAME or its ARN.
     queue: String,
     /// Move the messages instead of showing the plan.
     #[arg(long)]
@@ -92,6 +94,8 @@ pub(crate) struct RedriveArguments {
     /// Let updates remove the desired values that they reach, as in the deployment.
     #[arg(long)]
     acknowledge: bool,
+    #[command(flatten)]
+    bucket: history::BucketArguments,
 }
 
 pub(crate) async fn run(
@@ -99,6 +103,16 @@ pub(crate) async fn run(
     connection: &Connection,
     json: bool,
 ) -> Result<(), CliError> {
+    if let QueuesCommand::Redrive(arguments) = &arguments.command
+        && let Some(bucket) = history::bucket_name(&arguments.queue)
+    {
+        connection.check(Service::DynamoDb).await?;
+        let RedriveArguments { limit, go, .. } = arguments;
+        let redrive = &arguments.bucket;
+        return redrive
+            .redrive(bucket, *limit as usize, *go, connection, json)
+            .await;
+    }
     connection.check(Service::Sqs).await?;
     let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);
     match arguments.command {

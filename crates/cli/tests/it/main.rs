@@ -6,6 +6,7 @@ mod credentials;
 mod demo;
 mod docs;
 mod edges;
+mod failed_history;
 mod import;
 mod iot_stand_in;
 mod json;
