@@ -55,7 +55,7 @@ enum QueuesCommand {
     /// in its failed batches are recorded.
     ///
     /// Example: antumbra queues redrive antumbra-quarantine --go
-    Redrive(RedriveArguments),
+    Redrive(Box<RedriveArguments>),
 }
 
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ pub(crate) async fn run(
         && let Some(bucket) = history::bucket_name(&arguments.queue)
     {
         connection.check(Service::DynamoDb).await?;
-        let RedriveArguments { limit, go, .. } = arguments;
+        let RedriveArguments { limit, go, .. } = &**arguments;
         let redrive = &arguments.bucket;
         return redrive
             .redrive(bucket, *limit as usize, *go, connection, json)

@@ -4,6 +4,8 @@
 // The benchmark prints its result, and panics if it cannot continue.
 #![allow(clippy::print_stdout, clippy::unwrap_used, dead_code)]
 
+#[path = "../tests/it/services.rs"]
+mod services;
 #[path = "../tests/it/support.rs"]
 mod support;
 

@@ -25,7 +25,7 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Ingest<DynamoDbInbox, DynamoDbInbox> {
-    let quarantine = SqsChannel::new(&LazyClient::sqs(sdk), &config.quarantine_queue_url)
+    let quarantine = SqsChannel::new(LazyClient::sqs(sdk), &config.quarantine_queue_url)
         .with_bytes(config.queue_bytes);
     let inbox = DynamoDbInbox::connect(sdk, config.table);
     Ingest::new(

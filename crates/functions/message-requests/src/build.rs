@@ -31,7 +31,7 @@ pub fn build_send(
     clock: Arc<dyn Clock>,
 ) -> InboxRequests<SendFunction<Outbound>> {
     let outbound =
-        SqsChannel::new(&LazyClient::sqs(sdk), &config.outbound).with_bytes(config.queue_bytes);
+        SqsChannel::new(LazyClient::sqs(sdk), &config.outbound).with_bytes(config.queue_bytes);
     let function = SendFunction(Outbound {
         queue: Arc::new(outbound),
         clock: Arc::clone(&clock),

@@ -31,7 +31,7 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Ingest<DynamoDbSensors, DynamoDbProgress, DynamoDbSensors> {
-    let quarantine = SqsChannel::new(&LazyClient::sqs(sdk), &config.quarantine_queue_url)
+    let quarantine = SqsChannel::new(LazyClient::sqs(sdk), &config.quarantine_queue_url)
         .with_bytes(config.queue_bytes);
     let database = client(sdk);
     let progress = DynamoDbProgress::new(database.clone(), &config.sensors.table);

@@ -49,7 +49,7 @@ pub(crate) fn print() {
 }
 
 fn carries(version: u64, every: u64) -> bool {
-    version == 1 || version % every == 0
+    version == 1 || version.is_multiple_of(every)
 }
 
 fn size(version: u64, every: u64) -> usize {
