@@ -1,6 +1,6 @@
 //! Accepted reports are kept, and the newest measurement wins.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -105,20 +105,26 @@ pub(super) fn check(evidence: &Evidence<'_>) {
 }
 
 fn versions_have_no_gap(evidence: &Evidence<'_>) {
-    let shadows = evidence.changes.iter();
-    let shadows = shadows.filter(|change| !change.is_of_times() && is_document(&change.new));
+    let shadows = evidence
+        .changes
+        .iter()
+        .filter(|change| !change.is_of_times());
     let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
+    let mut deleted: BTreeSet<(&str, &str)> = BTreeSet::new();
     for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
-        let Some(new) = &change.new else {
+        let name = change.sort.split_once('#').map_or("", |(_, name)| name);
+        let shadow = (change.partition.as_str(), name);
+        let Some(new) = change.new.as_ref().filter(|_| is_document(&change.new)) else {
+            deleted.insert(shadow);
             continue;
         };
         let version = new["version"].as_u64().unwrap_or_default();
         let before = version_of.insert(change.key(), version).unwrap_or(0);
-        // The version of a shadow is the sum of those of its documents, and continues after a delete: the first document
-        // that is created again also continues the version of the other one.
-        let is_next = match is_document(&change.old) || before == 0 {
-            true => version == before + 1,
-            false => version > before,
+        // The version of a shadow is the sum of those of its documents and continues after a delete: a document that is
+        // created then may also continue the version of the other one.
+        let is_next = match !is_document(&change.old) && deleted.contains(&shadow) {
+            true => version > before,
+            false => version == before + 1,
         };
         evidence.expect("versions-have-no-gap", is_next, || {
             format!("{}: {before} then {version}", change.key())
