@@ -203,7 +203,7 @@ def antumbra_local(binaries, count):
     with registrations() as directory, tempfile.TemporaryDirectory() as home:
         ready = os.path.join(home, "ready.json")
         arguments = [os.path.join(binaries, "antumbra"), "local", "--memory", "--ready-file", ready, "--registrations", directory]
-        arguments += ["--dynamodb-port", "0", "--aws-port", "0", "--mqtt-port", "0", "--http-port", "0", "--auto-register"]
+        arguments += ["--dynamodb-port", "0", "--aws-port", "0", "--mqtt-port", "0", "--http-port", "0", "--auto-register", "true"]
         with process(arguments, cwd=home):
             until("the start of antumbra local", lambda: os.path.exists(ready) and os.path.getsize(ready))
             with open(ready) as file:
