@@ -31,6 +31,7 @@ enum Slot {
         version: Version,
         at: Timestamp,
         written: Timestamp,
+        previous: Timestamp,
     },
 }
 
@@ -85,7 +86,7 @@ impl ShadowStore for MemoryShadows {
     async fn read(&self, read: &Read, _: ReadConsistency) -> Result<Snapshot, StoreError> {
         let contents = self.contents();
         let mut snapshot = Snapshot::default();
-        let (mut deleted_at, mut written) = (None, [None; 2]);
+        let (mut deleted_at, mut written, mut previous) = (None, [None; 2], [None; 2]);
         let slots = [
             (
                 State::Reported,
@@ -98,7 +99,7 @@ impl ShadowStore for MemoryShadows {
                 &mut snapshot.deleted.desired,
             ),
         ];
-        for ((state, document, deleted), written) in slots.into_iter().zip(&mut written) {
+        for (index, (state, document, deleted)) in slots.into_iter().enumerate() {
             if !read.parts.has(state) {
                 continue;
             }
@@ -108,16 +109,18 @@ impl ShadowStore for MemoryShadows {
                     version,
                     at,
                     written: time,
+                    previous: before,
                 }) => {
                     *deleted = *version;
                     deleted_at = deleted_at.max(Some(*at));
-                    *written = Some(*time);
+                    (written[index], previous[index]) = (Some(*time), Some(*before));
                 }
                 None => {}
             }
         }
         snapshot.deleted.at = deleted_at;
         snapshot.deleted.written = written;
+        snapshot.deleted.previous = previous;
         (snapshot != Snapshot::default())
             .then_some(snapshot)
             .ok_or(StoreError::NotFound)
@@ -235,11 +238,11 @@ impl Contents {
         }
         for (state, _) in documents.into_iter().filter(|(_, part)| part.is_some()) {
             if let Some(stored) = self.stored(&delete.shadow, state) {
-                let version = stored.version;
                 let deleted = Slot::Deleted {
-                    version,
+                    version: stored.version,
                     at: delete.time.unwrap_or(now),
                     written: now,
+                    previous: stored.timestamp,
                 };
                 self.slots.insert((delete.shadow.clone(), state), deleted);
                 self.deletes += 1;

@@ -29,8 +29,15 @@ enum ItemAt {
 /// An item as it is stored now.
 struct Current {
     state: Option<ItemState>,
-    /// Version and time of the delete, if it was deleted recently.
-    deleted: Option<(u64, u64)>,
+    /// The delete, if it was deleted recently.
+    deleted: Option<Deleted>,
+}
+
+/// Times of a delete and of the write before it.
+#[derive(Clone, Copy)]
+struct Deleted {
+    time: u64,
+    previous: Option<u64>,
 }
 
 impl HistoryReader {
@@ -142,58 +149,57 @@ impl HistoryReader {
         let time = u64::try_from(at.nanoseconds()).unwrap_or_default();
         match (&current.state, current.deleted) {
             (Some(state), _) if state.time <= time => return Ok(ItemAt::State(state.clone())),
-            (None, Some((_, deleted))) if deleted <= time => return Ok(ItemAt::Absent),
+            (None, Some(deleted)) if deleted.time <= time => return Ok(ItemAt::Absent),
             _ => {}
         }
         let read = |stretch| self.history.entries(shadow, item, stretch, now);
         let until = format!("{}#:", time_key(time));
-        let before = self.history.back_to_documents(shadow, item, until, now);
-        let before = before.await?;
-        let is_reached = rebuild::reach(&before).is_some();
-        let next_is_current = before.first().is_some_and(|newest| current.follows(newest));
-        if is_reached && next_is_current {
-            return Ok(rebuilt(rebuild::after(&before)));
-        }
         // The next change shows whether one is missing in between.
-        let limit = if is_reached { 1 } else { REACH };
-        let mut after = read(Stretch::after(time, limit)).await?;
-        if let (Some(newest), next) = (before.first(), after.first()) {
-            let is_gone = current.state.is_none() && current.deleted.is_none();
-            let in_turn = match next {
+        let (before, mut after) = future::try_join(
+            self.history.back_to_documents(shadow, item, until, now),
+            read(Stretch::after(time, 1)),
+        )
+        .await?;
+        if let Some(newest) = before.first() {
+            let in_turn = match after.first() {
                 Some(next) => rebuild::follows(next, newest),
-                None => newest.operation == Operation::Remove && is_gone,
+                None => current.follows(newest),
             };
             if !in_turn {
                 return Ok(ItemAt::Unknown);
             }
-            if is_reached {
+            if rebuild::reach(&before).is_some() {
                 return Ok(rebuilt(rebuild::after(&before)));
             }
         }
         // Up to one with the documents, or to the end: then the current documents follow.
-        while rebuild::reach(&after).is_none() && after.len() % REACH == 0 {
+        while rebuild::reach(&after).is_none() {
             let Some(last) = after.last().map(|last| last.key.time) else {
                 break;
             };
             let more = read(Stretch::after(last, REACH)).await?;
-            if more.is_empty() {
+            let is_end = more.len() < REACH;
+            after.extend(more);
+            if is_end {
                 break;
             }
-            after.extend(more);
         }
         let is_too_early = at < self.history.since(now);
         let unknown = || match is_too_early {
             true => ItemAt::BeforeRetention,
             false => ItemAt::Unknown,
         };
-        if after.is_empty() {
+        let Some(next) = after.first() else {
             return Ok(match (&current.state, current.deleted) {
                 (None, None) => ItemAt::Absent,
                 _ => unknown(),
             });
+        };
+        if next.previous_time > Some(time) {
+            return Ok(unknown());
         }
         Ok(match rebuild::before(&after, current.state.as_ref()) {
-            Rebuilt::State(state) if state.time <= time => ItemAt::State(state),
+            Rebuilt::State(state) => ItemAt::State(state),
             Rebuilt::Absent if !is_too_early => ItemAt::Absent,
             _ => unknown(),
         })
@@ -201,13 +207,14 @@ impl HistoryReader {
 }
 
 impl Current {
-    /// Returns whether it is the result of the change directly after an entry.
-    fn follows(&self, entry: &Entry) -> bool {
-        let version = entry.key.version;
+    /// Returns whether it is the result of the change directly after the newest entry, as far as it shows.
+    fn follows(&self, newest: &Entry) -> bool {
         match (&self.state, self.deleted) {
-            (Some(state), _) => version.checked_add(1) == Some(state.version),
-            (None, Some((deleted, _))) => version == deleted,
-            (None, None) => false,
+            // Only its entry will name the write before it.
+            (Some(_), _) => false,
+            (None, Some(deleted)) => deleted.previous == Some(newest.key.time),
+            // Nothing is left of a delete some days later.
+            (None, None) => newest.operation == Operation::Remove,
         }
     }
 }
@@ -229,20 +236,18 @@ fn current_item(current: &Snapshot, item: ShadowItem) -> Current {
             desired: document(desired),
         },
     });
-    let [reported_time, desired_time] = current.deleted.written;
-    let deleted = &current.deleted;
-    let (version, deleted) = match item {
-        ShadowItem::Reported => (deleted.reported, reported_time),
-        ShadowItem::Desired => (deleted.desired, desired_time),
-        ShadowItem::Combined => {
-            let version = deleted.reported.max(deleted.desired);
-            (version, reported_time.max(desired_time))
-        }
+    let of_item = |[reported, desired]: [Option<Timestamp>; 2]| match item {
+        ShadowItem::Reported => reported,
+        ShadowItem::Desired => desired,
+        ShadowItem::Combined => reported.max(desired),
     };
-    let deleted = deleted.filter(|_| version != Version::NONE);
+    let previous = of_item(current.deleted.previous).map(positive);
     Current {
         state,
-        deleted: deleted.map(|time| (u64::try_from(version.0).unwrap_or_default(), positive(time))),
+        deleted: of_item(current.deleted.written).map(|time| Deleted {
+            time: positive(time),
+            previous,
+        }),
     }
 }
 

@@ -21,8 +21,9 @@ const HAS_VERSION: &str = "#version = :expected AND attribute_not_exists(#delete
 const HAS_FIRST_TIMES: &str = " AND attribute_not_exists(#timesVersion)";
 const HAS_TIMES: &str = " AND #timesVersion = :times";
 const DELETED_WITH_VERSION: &str = "#version = :expected AND attribute_exists(#deletedAt)";
-/// Leaves the key, the version, and the times of the delete, of the write and of the expiry.
-const DELETE: &str = "SET #deletedAt = :deletedAt, #timestamp = :now, #ttl = :ttl \
+/// Leaves the key, the version, and the times of the delete, of this write and the one before, and of the expiry.
+const DELETE: &str = "SET #deletedAt = :deletedAt, #timestamp = :now, #ttl = :ttl, \
+    #previousTimestamp = if_not_exists(#timestamp, :now) \
     REMOVE #reported, #desired, #reportedTimes, #desiredTimes, #timesVersion, #tz, #clientToken, \
     #acknowledged, #fleetShard, #fleetKey";
 

@@ -7,8 +7,8 @@ use antumbra_service::shadows::{
 use antumbra_shadow::{LeafTimes, Timestamp};
 use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::attributes::{
-    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, FLEET_KEY, FLEET_SHARD, TIMES_VERSION, TIMESTAMP,
-    VERSION, ZONE, times_name,
+    ACKNOWLEDGED, CLIENT_TOKEN, DELETED_AT, FLEET_KEY, FLEET_SHARD, PREVIOUS_TIMESTAMP,
+    TIMES_VERSION, TIMESTAMP, VERSION, ZONE, times_name,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -72,15 +72,17 @@ pub(super) fn decode(item: &Item, kind: ShadowItem) -> Result<Snapshot, StoreErr
             true => version,
             false => Version::NONE,
         };
+        let of_states = |time: Option<Timestamp>| {
+            [State::Reported, State::Desired]
+                .map(|state| time.filter(|_| kind.states().contains(&state)))
+        };
         return Ok(Snapshot {
             deleted: DeletedVersions {
                 reported: version_of(State::Reported),
                 desired: version_of(State::Desired),
                 at: deleted_at(item),
-                written: [State::Reported, State::Desired].map(|state| {
-                    let written = written(item);
-                    written.filter(|_| kind.states().contains(&state))
-                }),
+                written: of_states(written(item)),
+                previous: of_states(time(item, PREVIOUS_TIMESTAMP)),
             },
             ..Snapshot::default()
         });
@@ -144,13 +146,16 @@ pub(super) fn is_deleted(item: &Item) -> bool {
 }
 
 fn deleted_at(item: &Item) -> Option<Timestamp> {
-    let time = optional_number(item, DELETED_AT).ok().flatten();
-    time.map(Timestamp::from_nanoseconds)
+    time(item, DELETED_AT)
 }
 
 /// The time of the last write of an item, also of one that deleted the document.
 pub(super) fn written(item: &Item) -> Option<Timestamp> {
-    let time = optional_number(item, TIMESTAMP).ok().flatten();
+    time(item, TIMESTAMP)
+}
+
+fn time(item: &Item, name: &str) -> Option<Timestamp> {
+    let time = optional_number(item, name).ok().flatten();
     time.map(Timestamp::from_nanoseconds)
 }
 

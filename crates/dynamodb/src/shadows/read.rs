@@ -39,17 +39,20 @@ impl DynamoDbShadows {
             };
             let found = item::decode(item, *kind)?;
             snapshot.deleted.at = snapshot.deleted.at.max(found.deleted.at);
+            for (index, state) in [State::Reported, State::Desired].into_iter().enumerate() {
+                if read.parts.has(state) {
+                    let (all, found) = (&mut snapshot.deleted, &found.deleted);
+                    all.written[index] = found.written[index].or(all.written[index]);
+                    all.previous[index] = found.previous[index].or(all.previous[index]);
+                }
+            }
             if read.parts.has(State::Reported) {
                 snapshot.reported = snapshot.reported.or(found.reported);
                 snapshot.deleted.reported = snapshot.deleted.reported.max(found.deleted.reported);
-                snapshot.deleted.written[0] =
-                    found.deleted.written[0].or(snapshot.deleted.written[0]);
             }
             if read.parts.has(State::Desired) {
                 snapshot.desired = snapshot.desired.or(found.desired);
                 snapshot.deleted.desired = snapshot.deleted.desired.max(found.deleted.desired);
-                snapshot.deleted.written[1] =
-                    found.deleted.written[1].or(snapshot.deleted.written[1]);
             }
         }
         if snapshot == Snapshot::default() {

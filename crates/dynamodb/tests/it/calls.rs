@@ -342,6 +342,7 @@ async fn a_delete_leaves_the_version_for_two_days_and_nothing_else() {
         ("PK", "DS#lamp"),
         ("SK", "DSC#main"),
         ("deletedAt", "1700000000123456788"),
+        ("previousTimestamp", "1700000000123456789"),
         ("timestamp", "1700000000123456788"),
         ("ttl", "1700172801"),
         ("version", "1"),

@@ -168,6 +168,8 @@ pub struct DeletedVersions {
     /// Times of the writes that deleted the reported and the desired document. They differ where one was created again and
     /// deleted on its own.
     pub written: [Option<Timestamp>; 2],
+    /// Times of the writes before those.
+    pub previous: [Option<Timestamp>; 2],
 }
 
 /// A document to be written in place of the one that has the expected version.

@@ -298,6 +298,7 @@ pub async fn only_the_version_of_a_deleted_document_is_read<P: ShadowStore>(stor
             desired: Version(desired),
             at: Some(DELETED),
             written: [reported, desired].map(|version| (version > 0).then_some(DELETED)),
+            previous: [reported, desired].map(|version| (version > 0).then_some(NOW)),
         };
         let found = read_one(&store, &lamp, parts).await;
         let only = Snapshot {

@@ -16,7 +16,7 @@ const SNAPSHOT_SHARE: usize = 8;
 pub struct Entry {
     pub key: HistoryKey,
     pub operation: Operation,
-    /// Time of the write that this one follows, if the item was there before.
+    /// Time of the write that this one follows, also of a delete that is not forgotten yet.
     pub previous_time: Option<u64>,
     pub client_token: Option<String>,
     pub reported: Option<EntryDocument>,

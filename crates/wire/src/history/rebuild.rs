@@ -1,7 +1,8 @@
 //! The state of an item at a time, from its entries.
 //!
-//! Entries must be consecutive: each change has the version after the one before it, a removal repeats the last version,
-//! and a creation may begin anywhere. Across a hole nothing is known.
+//! Entries must be consecutive: each names the time of the write before it, which no other write of the item has. Versions
+//! alone do not show it: a document that is created again continues those of the deleted one, or begins again. Across a
+//! hole nothing is known.
 
 use antumbra_registration::Operation;
 use antumbra_shadow::{Document, Patched};
@@ -35,11 +36,13 @@ pub fn reach(newest_first: &[Entry]) -> Option<usize> {
 /// Returns whether a change directly follows another one.
 pub fn follows(later: &Entry, earlier: &Entry) -> bool {
     let (version, before) = (later.key.version, earlier.key.version);
+    let is_named = later.previous_time == Some(earlier.key.time);
     match (later.operation, earlier.operation) {
-        (Operation::Insert, Operation::Remove) => true,
+        // Nothing is left of a delete some days later.
+        (Operation::Insert, Operation::Remove) => is_named || later.previous_time.is_none(),
         (_, Operation::Remove) | (Operation::Insert, _) => false,
-        (Operation::Modify, _) => before.checked_add(1) == Some(version),
-        (Operation::Remove, _) => before == version,
+        (Operation::Modify, _) => is_named && before.checked_add(1) == Some(version),
+        (Operation::Remove, _) => is_named && before == version,
     }
 }
 
@@ -65,7 +68,7 @@ pub fn after(newest_first: &[Entry]) -> Rebuilt {
 }
 
 /// Returns the state before the oldest entry: from the first entry that carries the documents, or from the documents
-/// that the item has after all entries.
+/// that the item has after all entries. It began at the time of the write that the oldest entry names.
 pub fn before(oldest_first: &[Entry], current: Option<&ItemState>) -> Rebuilt {
     let Some(oldest) = oldest_first.first() else {
         return current.map_or(Rebuilt::Unknown, |state| Rebuilt::State(state.clone()));
@@ -90,9 +93,9 @@ pub fn before(oldest_first: &[Entry], current: Option<&ItemState>) -> Rebuilt {
             (&oldest_first[..=at], state)
         }
         (None, Some(current))
-            if oldest_first
-                .last()
-                .is_some_and(|last| last.key.version == current.version) =>
+            if oldest_first.last().is_some_and(|last| {
+                (last.key.version, last.key.time) == (current.version, current.time)
+            }) =>
         {
             (oldest_first, Documents::of(&current.documents))
         }

@@ -13,6 +13,8 @@ pub const CLIENT_TOKEN: &str = "clientToken";
 /// Time of the message that deleted the document, in nanoseconds since 1970. Such an item keeps its version and the
 /// time of the write, and holds no document.
 pub const DELETED_AT: &str = "deletedAt";
+/// Time of the write before the delete, in nanoseconds since 1970; only in items of deleted documents.
+pub const PREVIOUS_TIMESTAMP: &str = "previousTimestamp";
 /// Time at which DynamoDB expires the item, in seconds since 1970; the same in every item that expires.
 pub const TTL: &str = "ttl";
 /// Leaves that the last write removed from the desired document because they are reported

@@ -34,7 +34,7 @@ pub struct RecordedChange {
     pub operation: Operation,
     pub version: u64,
     pub previous_version: Option<u64>,
-    /// Time of the write before.
+    /// Time of the write before, also of a delete that is not forgotten yet.
     pub previous_time: Option<u64>,
     pub client_token: Option<String>,
     /// The documents before and after.
@@ -149,7 +149,7 @@ impl<'a> ItemChange<'a> {
     /// time.
     pub fn written_at(&self) -> Option<i64> {
         let [_, new] = &self.images;
-        new.timestamp.or(new.deleted_at)
+        new.written()
     }
 
     /// Returns the change of a shadow's item for its history; `None` if no document was written or removed.
@@ -162,8 +162,8 @@ impl<'a> ItemChange<'a> {
         if !old.is_document && !new.is_document {
             return None;
         }
-        let before = old.timestamp.filter(|_| old.is_document);
-        let time = new.timestamp.or(new.deleted_at).or(self.created);
+        let before = old.written();
+        let time = new.written().or(self.created);
         let time = match self.operation {
             Operation::Remove => time.max(before.map(|before| before.saturating_add(1))),
             _ => time,
@@ -291,6 +291,11 @@ struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
+    /// Time of the write or delete.
+    fn written(&self) -> Option<i64> {
+        self.timestamp.or(self.deleted_at)
+    }
+
     fn documents(&self) -> ItemDocuments {
         // An image has another member order than a document, and other programs may write anything.
         let document = |view: Option<View<'_>>| Document::parse(&view?.to_json()).ok();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod feed;
+mod holes;
 mod purge;
 mod restore;
 mod rig;

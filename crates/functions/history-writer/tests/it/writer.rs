@@ -9,16 +9,16 @@ use antumbra_testkit::dynamodb::Reply;
 
 use crate::rig::{DAYS, Rig, start};
 
-fn lamp() -> ShadowId {
+pub(crate) fn lamp() -> ShadowId {
     ShadowId::new("lamp").unwrap()
 }
 
-async fn report(rig: &Rig, id: &ShadowId, json: &str) {
+pub(crate) async fn report(rig: &Rig, id: &ShadowId, json: &str) {
     let update = Update::report(id.clone(), Document::parse(json).unwrap());
     assert!(rig.shadows.update(update).await.unwrap().written);
 }
 
-async fn changes(rig: &Rig, path: Option<&str>) -> Vec<RecordedChange> {
+pub(crate) async fn changes(rig: &Rig, path: Option<&str>) -> Vec<RecordedChange> {
     let query = ChangeQuery {
         shadow: lamp(),
         from: None,
@@ -60,7 +60,7 @@ fn row(pointer: &str, old: &str, new: &str) -> (String, String, String) {
     (pointer.to_owned(), old.to_owned(), new.to_owned())
 }
 
-async fn state(rig: &Rig, at: Timestamp) -> String {
+pub(crate) async fn state(rig: &Rig, at: Timestamp) -> String {
     match rig.reader.state_at(&lamp(), at, rig.now()).await.unwrap() {
         StateAt::Existed(shadow) => shadow.reported.unwrap().document.to_string(),
         StateAt::DidNotExist => "did not exist".to_owned(),
@@ -146,30 +146,6 @@ async fn the_answer_says_why_a_state_is_unknown() {
     assert_eq!(state(&rig, second).await, "before the retention");
     assert_eq!(state(&rig, end).await, r#"{"n":3}"#);
     assert!(changes(&rig, None).await.is_empty());
-}
-
-#[tokio::test]
-async fn a_lost_entry_is_a_hole_and_not_a_wrong_answer() {
-    let mut rig = Rig::new(Layout::Separate).await;
-    let mut times = Vec::new();
-    for n in 0..6 {
-        rig.pass(10);
-        // A document that is large beside its diff.
-        let rest = "x".repeat(2000);
-        report(&rig, &lamp(), &format!(r#"{{"n":{n},"rest":"{rest}"}}"#)).await;
-        times.push(rig.now());
-    }
-    let mut records = rig.records().await;
-    records.remove(3);
-    rig.record(&records).await;
-    for (n, time) in times.iter().enumerate() {
-        let found = state(&rig, *time).await;
-        match n {
-            // The state before the hole may have ended in it, and the one after it leads back into it.
-            2..=4 => assert_eq!(found, "not recorded", "{n}"),
-            _ => assert!(found.starts_with(&format!(r#"{{"n":{n},"#)), "{n}: {found}"),
-        }
-    }
 }
 
 #[tokio::test]
