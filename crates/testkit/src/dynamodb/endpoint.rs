@@ -222,6 +222,7 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
         operation: target.rsplit('.').next().unwrap_or("").to_owned(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
+    let is_of_stream = call.operation == "GetRecords" && !is_embedded();
     let _present = Present::arrive(state);
     let held_until = state.held_until.load(Ordering::SeqCst);
     let mut arrived = state.arrived.subscribe();
@@ -232,7 +233,14 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
     let pass = async {
         match rejected {
             Some(json) => respond(REJECTED, &json),
-            None => pass(state.server, Request::from_parts(head, Full::new(body))).await,
+            None => {
+                let request = Request::from_parts(head, Full::new(body));
+                let response = pass(state.server, request).await;
+                match is_of_stream {
+                    true => with_typed_maps(response).await,
+                    false => response,
+                }
+            }
         }
     };
     match reply {
@@ -257,6 +265,29 @@ fn respond(status: u16, json: &Value) -> HttpResponse {
     let headers = response.headers_mut();
     headers.insert(hyper::header::CONTENT_TYPE, kind);
     response
+}
+
+/// DynamoDB Local leaves out the type of an empty map in the records of a stream, which no SDK can read.
+async fn with_typed_maps(response: HttpResponse) -> HttpResponse {
+    fn add_types(value: &mut Value) {
+        match value {
+            Value::Object(members) if members.is_empty() => *value = json!({"M": {}}),
+            Value::Object(members) => {
+                let untyped = members.iter_mut().filter(|(name, _)| *name != "M");
+                untyped.for_each(|(_, value)| add_types(value));
+                if let Some(Value::Object(map)) = members.get_mut("M") {
+                    map.values_mut().for_each(add_types);
+                }
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(add_types),
+            _ => {}
+        }
+    }
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let mut json = serde_json::from_slice(&body).unwrap_or_default();
+    add_types(&mut json);
+    respond(status, &json)
 }
 
 /// Forwards a call on a connection of its own.
