@@ -4,11 +4,24 @@ use std::time::Duration;
 
 use antumbra_service::clock::time_left;
 use antumbra_service::shadows::Layout;
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::rig::{DAYS, Rig, start};
 use crate::writer::{changes, lamp, report, state};
 
 const DAY: u64 = 86_400;
+
+/// Deletes the shadow, and lets the rest of its items expire.
+async fn delete_and_forget(rig: &Rig) {
+    delete(rig).await;
+    rig.pass(3 * DAY);
+    for sort in ["DSR#main", "DSD#main", "DSC#main"] {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let expired = rig.table.client.delete_item().table_name(&rig.table.name);
+        let expired = expired.key("PK", text("DS#lamp")).key("SK", text(sort));
+        expired.send().await.unwrap();
+    }
+}
 
 async fn delete(rig: &Rig) {
     let deleted = rig.shadows.delete_shadow(&lamp(), None, None, None).await;
@@ -97,7 +110,7 @@ async fn a_document_whose_first_changes_are_lost_may_have_existed() {
     }
 }
 
-/// Versions begin again some days after a delete.
+/// Versions begin again when a deleted document is forgotten.
 #[tokio::test]
 async fn equal_versions_of_another_document_are_a_hole() {
     for layout in [Layout::Separate, Layout::Combined] {
@@ -106,15 +119,14 @@ async fn equal_versions_of_another_document_are_a_hole() {
         let first = rig.now();
         rig.record_all().await;
         rig.pass(10);
-        delete(&rig).await;
         let deleted = rig.now();
-        rig.pass(3 * DAY);
+        delete_and_forget(&rig).await;
         report(&rig, &lamp(), r#"{"n":2}"#).await;
         rig.pass(10);
         let second = rig.now();
         report(&rig, &lamp(), r#"{"n":3}"#).await;
         let records = rig.records().await;
-        rig.record(&records[2..]).await;
+        rig.record(&records[records.len() - 1..]).await;
         for at in [first, deleted] {
             assert_eq!(state(&rig, at).await, "not recorded", "{layout:?} {at}");
         }
@@ -133,9 +145,8 @@ async fn a_delete_of_another_document_with_the_same_version_is_a_hole() {
         report(&rig, &lamp(), r#"{"n":1}"#).await;
         rig.record_all().await;
         rig.pass(10);
-        delete(&rig).await;
         let deleted = rig.now();
-        rig.pass(3 * DAY);
+        delete_and_forget(&rig).await;
         report(&rig, &lamp(), r#"{"n":2}"#).await;
         rig.pass(10);
         delete(&rig).await;
@@ -153,8 +164,7 @@ async fn changes_are_not_reverted_on_another_document_with_the_same_version() {
             rig.pass(100);
         }
         rig.record_all().await;
-        delete(&rig).await;
-        rig.pass(3 * DAY);
+        delete_and_forget(&rig).await;
         for n in 0..3 {
             report(&rig, &lamp(), &large(n, "y")).await;
             rig.pass(100);
