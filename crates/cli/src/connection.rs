@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use antumbra_dynamodb::{
-    DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, SensorConfig, ShadowTableConfig,
+    DynamoDbSensors, DynamoDbSettings, DynamoDbShadows, MAIN, SensorConfig, ShadowTableConfig,
     TableSettings,
 };
 use antumbra_service::sensors::Sensors;
@@ -150,6 +150,8 @@ impl Connection {
             format!(
                 "AWS rejects the credentials {place}; renew them or choose others with --profile"
             )
+        } else if has(&["is not one of DynamoDB"]) {
+            format!("{} {place}; correct --endpoint-url", error.reason)
         } else {
             format!("{} {place}", error.reason)
         };
@@ -351,6 +353,32 @@ impl Connection {
 
     pub(crate) fn table(&self) -> &str {
         &self.table
+    }
+
+    /// Name of the deployment that the table belongs to: the name of the table without the suffix of a restore.
+    fn deployment(&self) -> &str {
+        let is_time =
+            |time: &str| time.len() == 14 && time.bytes().all(|byte| byte.is_ascii_digit());
+        match self.table.rsplit_once("-r") {
+            Some((name, time)) if is_time(time) => name,
+            _ => &self.table,
+        }
+    }
+
+    /// The queue of the deployment that has this name in a deployment with the default name.
+    pub(crate) fn queue(&self, name: &str) -> String {
+        let rest = name.strip_prefix(MAIN.name).unwrap_or(name);
+        format!("{}{rest}", self.deployment())
+    }
+
+    /// The table of the inbox. A restore replaces it.
+    pub(crate) fn messages_table(&self) -> String {
+        format!("{}-messages", self.table)
+    }
+
+    /// The table of the history. A restore leaves it as it is.
+    pub(crate) fn history_table(&self) -> String {
+        format!("{}-history", self.deployment())
     }
 
     /// Configuration for DynamoDB.

@@ -203,6 +203,9 @@ impl From<QueueError> for CliError {
             QueueError::NoConnection => {
                 format!("SQS: {error}; for the local stack, start `antumbra local`")
             }
+            QueueError::Failed(reason) if reason.contains("is not one of SQS") => {
+                format!("SQS: {reason}; correct --aws-url")
+            }
             QueueError::Failed(reason) => format!("SQS: {}", one_line(reason)),
         };
         CliError::new(error.class().into(), reason)

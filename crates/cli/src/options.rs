@@ -30,7 +30,7 @@ const USES: &[(&str, &[&[&str]])] = &[
     ("listen", &[&[JSON]]),
     ("local", &[&["layout", "topic_prefix", JSON]]),
     ("messages", &[BROKER]),
-    ("messages send", &[BROKER, QUEUE]),
+    ("messages send", &[BROKER, QUEUE, &["table"]]),
     ("mqtt", &[BROKER]),
     ("queues", &[QUEUE]),
     (

@@ -229,6 +229,10 @@ where
         }
         SdkError::TimeoutError(_) => "the call timed out".to_owned(),
         SdkError::ResponseError(_) => "the response could not be parsed".to_owned(),
+        SdkError::ServiceError(failed) if error.code().is_none() => {
+            let status = failed.raw().status().as_u16();
+            format!("the response, with HTTP status {status}, is not one of SQS")
+        }
         SdkError::ServiceError(_) => match (error.code(), error.message()) {
             (Some(code), Some(message)) => format!("{code}: {message}"),
             (code, message) => code.or(message).unwrap_or("service error").to_owned(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries};
+use antumbra_lambda_kit::functions::queues;
 use antumbra_local::progress::Progress;
 use antumbra_publish::SqsChannel;
 use antumbra_publish::webhook::{Allow, Guard};
@@ -27,17 +28,36 @@ use crate::connection::Connection;
 use crate::error::CliError;
 use crate::input::{Paging, time};
 
+/// Queues of webhook deliveries.
+#[derive(Debug, Args)]
+pub(crate) struct DeliveryQueueNames {
+    /// Queue of ordered deliveries (mode every): name, URL or ARN [default: that of the deployment]
+    #[arg(long, global = true, value_name = "QUEUE")]
+    ordered_queue: Option<String>,
+    /// Queue of unordered deliveries (mode latest): name, URL or ARN [default: that of the deployment]
+    #[arg(long, global = true, value_name = "QUEUE")]
+    unordered_queue: Option<String>,
+}
+
+impl DeliveryQueueNames {
+    pub(crate) fn ordered(&self, connection: &Connection) -> String {
+        let given = self.ordered_queue.clone();
+        given.unwrap_or_else(|| connection.queue(queues::DELIVERIES_FIFO))
+    }
+
+    pub(crate) fn unordered(&self, connection: &Connection) -> String {
+        let given = self.unordered_queue.clone();
+        given.unwrap_or_else(|| connection.queue(queues::DELIVERIES))
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ClientsArguments {
     /// Webhook destinations beside the public internet, as in the deployment; with --local, this machine.
     #[arg(long, global = true, value_name = "LIST", env = "WEBHOOK_ALLOW")]
     webhook_allow: Option<Allow>,
-    /// Queue of ordered deliveries (mode every): name, URL or ARN.
-    #[arg(long, global = true, default_value = "antumbra-deliveries.fifo")]
-    ordered_queue: String,
-    /// Queue of unordered deliveries (mode latest): name, URL or ARN.
-    #[arg(long, global = true, default_value = "antumbra-deliveries")]
-    unordered_queue: String,
+    #[command(flatten)]
+    queues: DeliveryQueueNames,
     #[command(subcommand)]
     command: ClientsCommand,
 }
@@ -212,8 +232,11 @@ pub(crate) async fn run(
     };
     let sqs = aws_sdk_sqs::Client::new(&connection.aws().await);
     let queues = Queues {
-        ordered: Arc::new(SqsChannel::new(&sqs, &arguments.ordered_queue)),
-        unordered: Arc::new(SqsChannel::new(&sqs, &arguments.unordered_queue)),
+        ordered: Arc::new(SqsChannel::new(&sqs, &arguments.queues.ordered(connection))),
+        unordered: Arc::new(SqsChannel::new(
+            &sqs,
+            &arguments.queues.unordered(connection),
+        )),
     };
     let history = DynamoDbDeliveries::connect(&database, connection.table());
     let services = Services {

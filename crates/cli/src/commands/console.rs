@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use antumbra_console::{Console, DEVICE_CHANGES, Options, Place, console, follow_feed};
-use antumbra_dynamodb::{HISTORY, MESSAGES};
 use antumbra_http_api::{AuthMode, Config, RegistrationFiles, services};
 use antumbra_lambda_kit::config::FunctionConfig as _;
 use antumbra_lambda_kit::environment::Environment;
@@ -28,12 +27,12 @@ pub(crate) struct ConsoleArguments {
     /// Allow changes. Without it, the console only reads.
     #[arg(long)]
     write: bool,
-    /// Table of inbox messages.
-    #[arg(long, default_value = MESSAGES.name, value_name = "NAME")]
-    messages_table: String,
-    /// Table of the history of shadows.
-    #[arg(long, default_value = HISTORY.name, value_name = "NAME")]
-    history_table: String,
+    /// Table of inbox messages [default: that of the deployment]
+    #[arg(long, value_name = "NAME")]
+    messages_table: Option<String>,
+    /// Table of the history of shadows [default: that of the deployment]
+    #[arg(long, value_name = "NAME")]
+    history_table: Option<String>,
     #[command(flatten)]
     registrations: Directory,
 }
@@ -76,12 +75,21 @@ pub(crate) async fn run(
     let files: Arc<[(String, String)]> = Arc::from(arguments.registrations.read_or_built_in()?);
     let sdk = connection.sdk_config().await;
     let sqs = aws_sdk_sqs::Client::new(&sdk);
+    let messages = arguments.messages_table;
+    let history = arguments.history_table;
     let mut variables = vec![
         ("TABLE", connection.table().to_owned()),
-        ("MESSAGES_TABLE", arguments.messages_table.clone()),
-        ("HISTORY_TABLE", arguments.history_table.clone()),
+        (
+            "MESSAGES_TABLE",
+            messages.unwrap_or_else(|| connection.messages_table()),
+        ),
+        (
+            "HISTORY_TABLE",
+            history.unwrap_or_else(|| connection.history_table()),
+        ),
     ];
-    let urls = QUEUES.map(|(_, name)| queue_url(&sqs, name));
+    let names = QUEUES.map(|(_, name)| connection.queue(name));
+    let urls = names.iter().map(|name| queue_url(&sqs, name));
     let urls = futures_util::future::try_join_all(urls).await?;
     let account = urls[0].rsplit('/').nth(1).map(str::to_owned);
     for ((variable, _), url) in QUEUES.iter().zip(urls) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_dynamodb::{MAIN, MESSAGES, secrets_table, stream_of};
+use antumbra_dynamodb::{MAIN, secrets_table, stream_of};
 use antumbra_lambda_kit::functions::queues;
 use antumbra_publish::queue_url;
 use clap::Args;
@@ -21,9 +21,9 @@ pub(crate) struct DoctorArguments {
     broker: BrokerArguments,
     #[command(flatten)]
     registrations: Directory,
-    /// Table of the inbox.
-    #[arg(long, default_value = MESSAGES.name, value_name = "TABLE")]
-    messages_table: String,
+    /// Table of the inbox [default: that of the deployment]
+    #[arg(long, value_name = "TABLE")]
+    messages_table: Option<String>,
 }
 
 /// The result of one check.
@@ -139,10 +139,9 @@ async fn checks(arguments: &DoctorArguments, connection: &Connection) -> Vec<Che
 async fn tables(arguments: &DoctorArguments, connection: &Connection) -> Result<String, CliError> {
     let client = antumbra_dynamodb::client(&connection.sdk_config().await);
     let main = connection.table();
-    for (table, option) in [
-        (main, "--table"),
-        (arguments.messages_table.as_str(), "--messages-table"),
-    ] {
+    let messages = arguments.messages_table.clone();
+    let messages = messages.unwrap_or_else(|| connection.messages_table());
+    for (table, option) in [(main, "--table"), (messages.as_str(), "--messages-table")] {
         let stream = stream_of(&client, table).await.map_err(CliError::from);
         let stream = stream.map_err(|error| connection.explain_table(error, table, option))?;
         if stream.is_none() {
@@ -161,8 +160,7 @@ async fn tables(arguments: &DoctorArguments, connection: &Connection) -> Result<
     }
     let default = if main == MAIN.name { "" } else { " (--table)" };
     Ok(format!(
-        "{main}{default} and {} with streams, {secrets} without",
-        arguments.messages_table
+        "{main}{default} and {messages} with streams, {secrets} without"
     ))
 }
 
@@ -181,7 +179,7 @@ async fn check_queues(connection: &Connection) -> Result<String, CliError> {
         queues::SPILL,
     ];
     for name in names {
-        queue_url(&sqs, name).await?;
+        queue_url(&sqs, &connection.queue(name)).await?;
     }
     Ok(format!("{} queues", names.len()))
 }

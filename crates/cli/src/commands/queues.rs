@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::streams::StreamRecords;
 use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, ShadowTableConfig};
+use antumbra_lambda_kit::functions::queues;
 use antumbra_local::progress::Progress;
 use antumbra_notify::Listener;
 use antumbra_notify::redrive::{self, NotificationSender, RedriveOptions, RedriveRoute, Resender};
@@ -20,6 +21,7 @@ use antumbra_shadow::Model;
 use antumbra_shadow_requests::ShadowRequests;
 use clap::{Args, Subcommand};
 
+use crate::commands::clients::DeliveryQueueNames;
 use crate::commands::registrations::Directory;
 use crate::connection::{Connection, Service};
 use crate::error::CliError;
@@ -68,9 +70,10 @@ pub(crate) struct RedriveArguments {
     /// Maximum number of messages.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
-    /// Queues that quarantined messages may go back to: names, URLs or ARNs, comma-separated.
-    #[arg(long, value_name = "QUEUES", value_delimiter = ',', default_values_t = RedriveOptions::default().sources)]
-    sources: Vec<String>,
+    /// Queues that quarantined messages may go back to: names, URLs or ARNs, comma-separated [default: the inbound and
+    /// signals queues of the deployment]
+    #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
+    sources: Option<Vec<String>>,
     /// Queue for messages of unknown source.
     #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
@@ -82,12 +85,8 @@ pub(crate) struct RedriveArguments {
     /// Data endpoint of AWS IoT, for notifications over MQTT.
     #[arg(long, value_name = "HOST", env = "ANTUMBRA_IOT_ENDPOINT")]
     iot_endpoint: Option<String>,
-    /// Queue of ordered deliveries (mode every).
-    #[arg(long, default_value = "antumbra-deliveries.fifo", value_name = "QUEUE")]
-    ordered_queue: String,
-    /// Queue of unordered deliveries (mode latest).
-    #[arg(long, default_value = "antumbra-deliveries", value_name = "QUEUE")]
-    unordered_queue: String,
+    #[command(flatten)]
+    delivery_queues: DeliveryQueueNames,
     /// Make an update only in the shadows of the thing named like its client, as in the deployment.
     #[arg(long)]
     own_shadows_only: bool,
@@ -139,9 +138,14 @@ impl RedriveArguments {
         connection: &Connection,
         json: bool,
     ) -> Result<(), CliError> {
+        let sources = || {
+            [queues::INBOUND, queues::SIGNALS]
+                .map(|name| connection.queue(name))
+                .to_vec()
+        };
         let options = RedriveOptions {
             limit: self.limit as usize,
-            sources: self.sources.clone(),
+            sources: self.sources.clone().unwrap_or_else(sources),
             to: self.to.clone(),
             holds_deliveries: holds_deliveries(queue.name()),
             drop_requests: self.drop_requests,
@@ -186,6 +190,8 @@ impl RedriveArguments {
         let table = connection.table();
         // The queues of an emulator have no tenants.
         let is_aws = aws.endpoint_url().is_none();
+        let ordered = self.delivery_queues.ordered(connection);
+        let unordered = self.delivery_queues.unordered(connection);
         let channels = AwsChannelFactory::new(
             &aws,
             ChannelOptions {
@@ -197,8 +203,8 @@ impl RedriveArguments {
                 clients: Some(DeliveryQueues {
                     links: Arc::new(DynamoDbClients::connect(&database, table)),
                     deliveries: Arc::new(DynamoDbDeliveries::connect(&database, table)),
-                    ordered: self.ordered_queue.clone(),
-                    unordered: self.unordered_queue.clone(),
+                    ordered: ordered.clone(),
+                    unordered: unordered.clone(),
                 }),
             },
         );
@@ -207,8 +213,8 @@ impl RedriveArguments {
             DynamoDbClients::connect(&database, table),
             DynamoDbDeliveries::connect(&database, table),
             Queues {
-                ordered: Arc::new(SqsChannel::new(&sqs, &self.ordered_queue)),
-                unordered: Arc::new(SqsChannel::new(&sqs, &self.unordered_queue)),
+                ordered: Arc::new(SqsChannel::new(&sqs, &ordered)),
+                unordered: Arc::new(SqsChannel::new(&sqs, &unordered)),
             },
             Arc::new(SystemClock),
         );

@@ -203,9 +203,9 @@ fn examples_are_loaded_by_the_command_and_not_by_a_deployed_listener() {
     assert!(files.contains(&"shadow-delta.json"), "{files:?}");
 }
 
-/// A server that is not DynamoDB: the error says so, and does not ask to start the local stack.
+/// A server that is another one than expected: the error says so, and does not ask to start the local stack.
 #[test]
-fn a_response_that_is_not_dynamodbs_is_named() {
+fn a_response_of_another_service_is_named() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", server.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -216,10 +216,24 @@ fn a_response_that_is_not_dynamodbs_is_named() {
             let _ = std::io::Write::write_all(&mut stream, response.as_bytes());
         }
     });
-    let found = antumbra(&["--endpoint-url", &endpoint, "shadow", "get", "lamp"]);
-    assert_eq!(found.status.code(), Some(6));
-    let error = text(&found.stderr);
-    let expected = "the response, with HTTP status 200, is not one of DynamoDB";
-    assert!(error.contains(expected), "{error}");
-    assert!(!error.contains("antumbra local"), "{error}");
+    let refused = |arguments: &[&str]| {
+        let done = antumbra(arguments);
+        (done.status.code(), text(&done.stderr))
+    };
+    assert_eq!(
+        refused(&["--endpoint-url", &endpoint, "shadow", "get", "lamp"]),
+        (
+            Some(6),
+            format!(
+                "error: unavailable: GetItem: the response, with HTTP status 200, is not one of DynamoDB at {endpoint}; correct --endpoint-url\n"
+            )
+        )
+    );
+    assert_eq!(
+        refused(&["--aws-url", &endpoint, "queues", "show", "antumbra-quarantine"]),
+        (
+            Some(6),
+            "error: SQS: the response, with HTTP status 200, is not one of SQS; correct --aws-url\n".to_owned()
+        )
+    );
 }

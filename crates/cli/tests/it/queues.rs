@@ -143,6 +143,50 @@ fn quarantined_messages_go_back_to_their_queues() {
 }
 
 #[test]
+fn commands_use_the_queues_of_the_deployment_that_the_table_belongs_to() {
+    let bench = Bench::start();
+    for queue in ["signals", "quarantine"] {
+        bench.create(&format!("staging-{queue}"), &[]);
+    }
+    // The table of a restore belongs to the same deployment.
+    for table in ["staging", "staging-r20260131120000"] {
+        let aws = bench.running.addresses["aws"].as_str().unwrap();
+        let signal = ["sensors", "signal", "door-7", "1", "--aws-url", aws];
+        let sent = bench
+            .running
+            .run(&[&signal[..], &["--table", table]].concat());
+        assert!(sent.status.success(), "{}", text(&sent.stderr));
+    }
+    let [signal, _] = &bench.holds("staging-signals", 2)[..] else {
+        unreachable!()
+    };
+
+    let attribute = |value: &str| {
+        let attribute = MessageAttributeValue::builder().data_type("String");
+        attribute.string_value(value).build().unwrap()
+    };
+    let source = "arn:aws:sqs:us-east-1:000000000000:staging-signals";
+    let call = bench
+        .sqs
+        .send_message()
+        .queue_url(bench.url("staging-quarantine"))
+        .message_body(signal.body().unwrap())
+        .message_attributes("reason", attribute("UnknownSensor"))
+        .message_attributes("source", attribute(source));
+    bench.runtime.block_on(call.send()).unwrap();
+    let redrive = [
+        "redrive",
+        "staging-quarantine",
+        "--go",
+        "--table",
+        "staging",
+    ];
+    let (printed, code) = bench.queues(&redrive);
+    assert_eq!(code, 0, "{printed}");
+    bench.holds("staging-signals", 3);
+}
+
+#[test]
 fn undeliverable_notifications_go_to_their_targets() {
     let bench = Bench::start();
     let delete = bench.sqs.delete_queue().queue_url(bench.url("changes"));

@@ -156,10 +156,14 @@ fn the_doctor_says_what_to_mend() {
     assert_eq!(run(&[]), (Some(0), 9, Vec::new()));
     let (code, _, failed) = run(&["--table", "nope"]);
     assert_eq!(code, Some(1));
-    let expected = format!(
-        "\"tables\": \"the table nope does not exist at {dynamodb}; name another with --table, deploy the stack, or use --local\""
-    );
-    assert_eq!(failed, [expected]);
+    // The names of queues follow from that of the table.
+    let expected = [
+        format!(
+            "\"tables\": \"the table nope does not exist at {dynamodb}; name another with --table, deploy the stack, or use --local\""
+        ),
+        "\"queues\": \"the queue nope-inbound does not exist\"".to_owned(),
+    ];
+    assert_eq!(failed, expected);
     let (code, _, failed) = run(&["--profile", "nope"]);
     assert_eq!((code, failed.len()), (Some(1), 6));
     assert!(

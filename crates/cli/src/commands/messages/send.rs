@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use antumbra_lambda_kit::functions::queues;
 use antumbra_service::inbox::Source;
 use aws_sdk_sqs::Client;
 use clap::Args;
@@ -20,13 +21,9 @@ pub(crate) struct SendMessage {
     thing: String,
     /// JSON, @FILE, or - for standard input; it must name the thing. A sample reading by default.
     message: Option<String>,
-    /// Queue name or URL.
-    #[arg(
-        long,
-        default_value = "antumbra-inbound",
-        env = "ANTUMBRA_INBOUND_QUEUE"
-    )]
-    queue: String,
+    /// Queue name or URL [default: that of the deployment]
+    #[arg(long, env = "ANTUMBRA_INBOUND_QUEUE")]
+    queue: Option<String>,
     /// Do not wait until the message is in the inbox.
     #[arg(long)]
     no_wait: bool,
@@ -66,7 +63,9 @@ impl SendMessage {
             session.subscribe(&topic).await?;
         }
         let client = Client::new(&connection.aws().await);
-        let id = send_message(&client, &self.queue, &self.text()?, &self.thing).await?;
+        let queue = self.queue.clone();
+        let queue = queue.unwrap_or_else(|| connection.queue(queues::INBOUND));
+        let id = send_message(&client, &queue, &self.text()?, &self.thing).await?;
         let Some(mut session) = session else {
             let sent = json!({ "sqsMessageId": id, "uuid": self.thing });
             return Ok(sent.to_string());

@@ -30,7 +30,7 @@ pub(crate) struct BucketArguments {
     /// Days for which recorded changes are kept, as in the deployment; for the bucket of failed batches.
     #[arg(long, default_value_t = antumbra_service::history::DEFAULT_DAYS, value_name = "DAYS")]
     history_days: u32,
-    /// Table of the history [default: the name of the table and -history]
+    /// Table of the history [default: that of the deployment]
     #[arg(long, value_name = "TABLE", env = "ANTUMBRA_HISTORY_TABLE")]
     history_table: Option<String>,
     /// Endpoint of S3, for the bucket of failed batches.
@@ -142,8 +142,8 @@ impl BucketArguments {
 
     /// The history writer with the settings of the table. Changes also reach a change feed that exists.
     async fn writer(&self, connection: &Connection) -> Result<HistoryWriter, CliError> {
-        let derived = || format!("{}-history", connection.table());
-        let table = self.history_table.clone().unwrap_or_else(derived);
+        let table = self.history_table.clone();
+        let table = table.unwrap_or_else(|| connection.history_table());
         let config = HistoryConfig {
             table: table.clone(),
             days: self.history_days,

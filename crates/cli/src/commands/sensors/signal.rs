@@ -1,5 +1,6 @@
 //! `antumbra sensors signal`: sends a signal as a sensor does.
 
+use antumbra_lambda_kit::functions::queues;
 use antumbra_service::sensors::{SensorError, SensorId, SignalMessage, Value, ValueType};
 use antumbra_shadow::{Document, Timestamp};
 use clap::Args;
@@ -28,13 +29,9 @@ pub(crate) struct SendSignal {
     /// Sequence number that the device gave the signal.
     #[arg(long)]
     sequence: Option<u64>,
-    /// Queue name or URL.
-    #[arg(
-        long,
-        default_value = "antumbra-signals",
-        env = "ANTUMBRA_SIGNALS_QUEUE"
-    )]
-    queue: String,
+    /// Queue name or URL [default: that of the deployment]
+    #[arg(long, env = "ANTUMBRA_SIGNALS_QUEUE")]
+    queue: Option<String>,
 }
 
 impl SendSignal {
@@ -46,7 +43,9 @@ impl SendSignal {
         let text = self.text()?;
         connection.check(Service::Sqs).await?;
         let client = aws_sdk_sqs::Client::new(&connection.aws().await);
-        let message = send_message(&client, &self.queue, &text, &self.id).await?;
+        let queue = self.queue.clone();
+        let queue = queue.unwrap_or_else(|| connection.queue(queues::SIGNALS));
+        let message = send_message(&client, &queue, &text, &self.id).await?;
         self.warn_if_unknown(connection).await;
         if as_json {
             #[derive(Serialize)]
@@ -60,7 +59,7 @@ impl SendSignal {
                 sqs_message_id: &message,
             }));
         }
-        let (id, queue) = (styled(STRONG, &self.id), styled(FAINT, &self.queue));
+        let (id, queue) = (styled(STRONG, &self.id), styled(FAINT, &queue));
         Ok(format!("{id}  {} sent to {queue}", scalar(&self.value)?))
     }
 
@@ -73,8 +72,9 @@ impl SendSignal {
         let found = tokio::time::timeout(LOOKUP, sensors.get(&id)).await;
         if let Ok(Err(SensorError::NotFound)) = found {
             anstream::eprintln!(
-                "{} {id} is not registered; unless AUTO_REGISTER is on, the signal ends in antumbra-quarantine",
-                styled(CHANGED, "warning:")
+                "{} {id} is not registered; unless AUTO_REGISTER is on, the signal ends in {}",
+                styled(CHANGED, "warning:"),
+                connection.queue(queues::QUARANTINE)
             );
         }
     }
@@ -118,7 +118,7 @@ mod tests {
             value: value.to_owned(),
             time: time.map(|time| Timestamp::parse(time).unwrap()),
             sequence: Some(7),
-            queue: String::new(),
+            queue: None,
         };
         signal.text()
     }

@@ -64,7 +64,7 @@ pub(crate) enum PastCommand {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HistoryTable {
-    /// Table of the history [default: the name of the table and -history]
+    /// Table of the history [default: that of the deployment]
     #[arg(long, value_name = "TABLE", env = "ANTUMBRA_HISTORY_TABLE")]
     history_table: Option<String>,
 }
@@ -72,8 +72,8 @@ pub(crate) struct HistoryTable {
 impl HistoryTable {
     /// The name of the table.
     fn name(&self, connection: &Connection) -> String {
-        let derived = || format!("{}-history", connection.table());
-        self.history_table.clone().unwrap_or_else(derived)
+        let given = self.history_table.clone();
+        given.unwrap_or_else(|| connection.history_table())
     }
 
     pub(super) async fn connect(&self, connection: &Connection) -> DynamoDbHistory {
