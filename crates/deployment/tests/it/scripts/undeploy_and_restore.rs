@@ -200,5 +200,13 @@ fn what_a_deleted_data_stack_left_can_be_taken_over() {
     for queue in queues {
         assert!(import.contains(&format!("/{}\"", queue.name)), "{import}");
     }
+    // An import cannot add outputs, so the update after it does.
+    let [update] = &run.calls_of("aws cloudformation update-stack")[..] else {
+        panic!("{:?}", run.calls);
+    };
+    assert!(
+        update.contains("--template-body file://infra/data.yaml"),
+        "{update}"
+    );
     sandbox.run("scripts/deploy --yes").succeeded();
 }
