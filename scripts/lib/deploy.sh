@@ -197,9 +197,9 @@ remove_failed_creation() {
 }
 
 # update_stack STACK PARAMETERS [TEMPLATE]: updates parameters of a stack and keeps all others, and its template unless one is
-# given.
+# given. Succeeds if nothing is to be changed, so that a script can be repeated.
 update_stack() {
-  local stack="$1" changes="$2" line key
+  local stack="$1" changes="$2" line key answer
   if [ -n "${3:-}" ]; then set -- --template-body "file://$3"; else set -- --use-previous-template; fi
   set -- "$@" --parameters
   while IFS= read -r line; do
@@ -213,7 +213,12 @@ update_stack() {
   done <<END
 $(merged "$(deployed "$stack")" "$changes")
 END
-  aws cloudformation update-stack --stack-name "$stack" --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND "$@" >/dev/null
+  if ! answer="$(aws cloudformation update-stack --stack-name "$stack" --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND "$@" 2>&1)"; then
+    case "$answer" in
+      *'No updates are to be performed'*) return 0 ;;
+      *) fail "$stack cannot be updated: $answer" ;;
+    esac
+  fi
   aws cloudformation wait stack-update-complete --stack-name "$stack" || fail "the update of $stack failed; its events say why"
 }
 
@@ -235,6 +240,8 @@ END
       section == "Resources:" && /^  [A-Za-z]/ { name = $1; sub(/:.*/, "", name); kept = index(imported, " " name " ") }
       kept' infra/data.yaml >"$template"
   fi
+  # An earlier import may have stopped before its change set was executed.
+  aws cloudformation delete-change-set --stack-name "$stack" --change-set-name "$change" >/dev/null 2>&1 || true
   aws cloudformation create-change-set --stack-name "$stack" --change-set-name "$change" --change-set-type IMPORT \
     --template-body "file://$template" --resources-to-import "$resources" --parameters "$@" >/dev/null
   [ "$template" = infra/data.yaml ] || rm -f "$template"

@@ -248,6 +248,35 @@ fn the_price_of_the_history_is_shown_before_anything_changes() {
 }
 
 #[test]
+fn a_history_that_is_switched_off_keeps_its_table() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let days = |run: &Run| {
+        let days = |stack| run.parameter(stack, "HistoryDays").unwrap_or_default();
+        (days("antumbra-data"), days("antumbra"))
+    };
+    for (given, data, functions) in [
+        ("HistoryDays=30", "30", "30"),
+        // The functions import the bucket's name from the data stack, which is deployed first.
+        ("HistoryDays=0", "30", "0"),
+        ("", "30", "0"),
+        ("HistoryDays=7", "7", "7"),
+    ] {
+        let run = sandbox.run(&format!("scripts/deploy --yes {given}"));
+        let run = run.succeeded();
+        assert_eq!(days(&run), (data.to_owned(), functions.to_owned()), "{given}");
+    }
+    let off = sandbox.run("scripts/deploy --yes HistoryDays=0");
+    let text = "== history  off; the table antumbra-history stays, and its changes expire";
+    assert!(off.output.contains(text), "{}", off.output);
+    let other = Sandbox::new();
+    let never = other.run("scripts/deploy --yes HistoryDays=0").succeeded();
+    assert_eq!(days(&never), ("0".to_owned(), "0".to_owned()));
+}
+
+#[test]
 fn settings_that_the_table_cannot_change_are_kept() {
     if bash_is_missing() {
         return;

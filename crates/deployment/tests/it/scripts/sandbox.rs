@@ -82,6 +82,10 @@ impl Sandbox {
         self
     }
 
+    pub(super) fn forget(&self, name: &str) {
+        std::fs::remove_file(self.home.join("state").join(name)).unwrap();
+    }
+
     pub(super) fn has(&self, name: &str) -> bool {
         self.home.join("state").join(name).exists()
     }

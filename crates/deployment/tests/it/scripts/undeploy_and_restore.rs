@@ -162,6 +162,81 @@ fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
 }
 
 #[test]
+fn a_restore_that_stopped_continues_where_it_was() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run("scripts/deploy --yes").succeeded();
+    sandbox
+        .state("table-antumbra", "")
+        .state("table-antumbra-messages", "")
+        .state("table-antumbra-secrets", "");
+    // The import is refused when the tables have left the data stack.
+    sandbox.state("refuse-imports", "");
+    let stopped = sandbox.run("scripts/restore antumbra --to latest --yes");
+    assert!(!stopped.succeeded, "{}", stopped.output);
+    assert!(
+        stopped.output.contains("was refused"),
+        "{}",
+        stopped.output
+    );
+    let (_, rest) = stopped.output.split_once("with the suffix ").unwrap();
+    let suffix = rest.split_whitespace().next().unwrap().to_owned();
+    sandbox.forget("refuse-imports");
+    let resume = format!("scripts/restore antumbra --resume {suffix} --yes");
+    let resumed = sandbox.run(&resume).succeeded();
+    for repeated in [
+        "restore-table-to-point-in-time",
+        "update-table ",
+        "update-time-to-live",
+    ] {
+        let calls = resumed.calls_of(&format!("aws dynamodb {repeated}"));
+        assert_eq!(calls, [""; 0], "{repeated}");
+    }
+    let imports = resumed.calls_of("aws cloudformation execute-change-set");
+    assert_eq!(imports.len(), 1, "{:?}", resumed.calls);
+    assert!(
+        resumed.output.contains("delete-table --table-name antumbra\n"),
+        "{}",
+        resumed.output
+    );
+    // Repeated once more, it changes nothing, and names no table to delete: those in use are the only ones it knows.
+    let repeated = sandbox.run(&resume).succeeded();
+    assert!(!repeated.output.contains("delete-table"), "{}", repeated.output);
+    assert!(repeated.calls_of("aws cloudformation execute-change-set").is_empty());
+}
+
+#[test]
+fn tables_that_were_not_restored_yet_are_restored_by_the_resumed_run() {
+    if bash_is_missing() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run("scripts/deploy --yes").succeeded();
+    sandbox
+        .state("table-antumbra", "")
+        .state("table-antumbra-messages", "")
+        .state("table-antumbra-secrets", "")
+        .state("table-antumbra-r20261117080000", "stream\n");
+    let resume = "scripts/restore antumbra --resume -r20261117080000 --yes";
+    let missing = sandbox.run(resume);
+    assert!(!missing.succeeded, "{}", missing.output);
+    let text = "antumbra-r20261117080000-messages was not restored yet: add --to with the time";
+    assert!(missing.output.contains(text), "{}", missing.output);
+    let run = sandbox.run(&format!("{resume} --to latest")).succeeded();
+    for (call, count) in [
+        ("restore-table-to-point-in-time", 2),
+        ("update-table ", 1),
+        ("update-time-to-live", 2),
+        ("update-continuous-backups", 3),
+    ] {
+        let calls = run.calls_of(&format!("aws dynamodb {call}"));
+        assert_eq!(calls.len(), count, "{call}: {calls:?}");
+    }
+}
+
+#[test]
 fn what_a_deleted_data_stack_left_can_be_taken_over() {
     if bash_is_missing() {
         return;
@@ -179,6 +254,10 @@ fn what_a_deleted_data_stack_left_can_be_taken_over() {
     let missing = sandbox.run("scripts/restore antumbra --adopt --yes");
     missing.refused(&format!("queue {}", queues[0].name));
     sandbox.state(&format!("queue-{}", queues[0].name), "");
+    // A refused import leaves an empty stack.
+    sandbox
+        .state("stack-antumbra-data", "REVIEW_IN_PROGRESS")
+        .state("parameters-antumbra-data", "");
     let run = sandbox
         .run("scripts/restore antumbra --adopt --yes")
         .succeeded();
