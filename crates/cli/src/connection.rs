@@ -77,6 +77,15 @@ enum LayoutWord {
     Combined,
 }
 
+/// The name of a table without the suffix of a restore.
+fn deployment_of(table: &str) -> &str {
+    let is_time = |time: &str| time.len() == 14 && time.bytes().all(|byte| byte.is_ascii_digit());
+    match table.rsplit_once("-r") {
+        Some((name, time)) if is_time(time) => name,
+        _ => table,
+    }
+}
+
 impl Connection {
     /// The shadows of the table, with its settings. `writes` records those of a table that has none.
     pub(crate) async fn shadows(&self, writes: bool) -> Result<Shadows<DynamoDbShadows>, CliError> {
@@ -355,14 +364,14 @@ impl Connection {
         &self.table
     }
 
-    /// Name of the deployment that the table belongs to: the name of the table without the suffix of a restore.
+    /// Name of the deployment that the table belongs to.
     fn deployment(&self) -> &str {
-        let is_time =
-            |time: &str| time.len() == 14 && time.bytes().all(|byte| byte.is_ascii_digit());
-        match self.table.rsplit_once("-r") {
-            Some((name, time)) if is_time(time) => name,
-            _ => &self.table,
-        }
+        deployment_of(&self.table)
+    }
+
+    /// Tells whether a table is the main one of the same deployment, restored or not.
+    pub(crate) fn is_of_deployment(&self, table: &str) -> bool {
+        deployment_of(table) == self.deployment()
     }
 
     /// The queue of the deployment that has this name in a deployment with the default name.

@@ -165,6 +165,10 @@ fn serve(objects: Objects) -> String {
 
 /// An object as Lambda writes it: one change of a shadow, which the stack has not seen.
 fn batch(id: &str, number: usize, as_text: bool) -> Vec<u8> {
+    batch_of("antumbra", id, number, as_text)
+}
+
+fn batch_of(table: &str, id: &str, number: usize, as_text: bool) -> Vec<u8> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanoseconds = now.unwrap().as_nanos();
     let event = json!({"Records": [{
@@ -187,7 +191,7 @@ fn batch(id: &str, number: usize, as_text: bool) -> Vec<u8> {
             "SizeBytes": 100,
             "StreamViewType": "NEW_AND_OLD_IMAGES",
         },
-        "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/antumbra/stream/2026-01-31T00:00:00.000",
+        "eventSourceARN": format!("arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/2026-01-31T00:00:00.000"),
     }]});
     let payload = match as_text {
         true => Value::from(event.to_string()),
@@ -249,7 +253,7 @@ fn failed_batches_are_recorded_and_deleted() {
 
     let again = objects.lock().unwrap().clone();
     for _ in 0..2 {
-        let (done, code) = redrive(&running, &url, &["--go"]);
+        let (done, code) = redrive(&running, &url, &["--go", "--history-days", "30"]);
         assert_eq!(code, 1, "{done}");
         assert!(done.contains("5 recorded and deleted"), "{done}");
         assert!((0..5).all(|number| history(&format!("lost-{number}")) == 1));
@@ -271,7 +275,42 @@ fn a_bucket_that_cannot_be_read_is_named() {
     let home = Home::new(&[]);
     let running = home.start();
     let url = serve(Arc::default());
-    let (refused, code) = redrive(&running, &format!("{url}/nowhere"), &["--go"]);
+    let (refused, code) = redrive(
+        &running,
+        &format!("{url}/nowhere"),
+        &["--go", "--history-days", "30"],
+    );
     assert_ne!(code, 0, "{refused}");
     assert!(refused.contains("NoSuchBucket"), "{refused}");
+}
+
+#[test]
+fn batches_of_another_deployment_and_changes_that_cannot_be_recorded_stay() {
+    let home = Home::new(&[]);
+    let running = home.start();
+    let objects: Objects = Arc::default();
+    let url = serve(Arc::clone(&objects));
+    let unreadable = String::from_utf8(batch("odd", 2, false)).unwrap();
+    // A shadow without a version.
+    let unreadable = unreadable.replace("\"version\":{\"N\":\"1\"}", "\"version\":{\"N\":\"x\"}");
+    let all = [
+        ("1-other", batch_of("prod", "other", 0, true)),
+        (
+            "2-restored",
+            batch_of("antumbra-r20261117080000", "restored", 1, false),
+        ),
+        ("3-unreadable", unreadable.into_bytes()),
+    ];
+    let all = all.map(|(key, object)| (key.to_owned(), object));
+    *objects.lock().unwrap() = all.into_iter().collect();
+    let (refused, code) = redrive(&running, &url, &["--go"]);
+    assert_ne!(code, 0, "{refused}");
+    assert!(refused.contains("give it with --history-days"), "{refused}");
+    let (done, code) = redrive(&running, &url, &["--go", "--history-days", "30"]);
+    assert_eq!(code, 1, "{done}");
+    let other = "its changes are of the table prod, not of antumbra";
+    assert!(done.contains(other), "{done}");
+    assert!(done.contains("1 changes cannot be read"), "{done}");
+    let left: Vec<String> = objects.lock().unwrap().keys().cloned().collect();
+    assert_eq!(left, ["1-other", "3-unreadable"]);
 }

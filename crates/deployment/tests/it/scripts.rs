@@ -266,7 +266,11 @@ fn a_history_that_is_switched_off_keeps_its_table() {
     ] {
         let run = sandbox.run(&format!("scripts/deploy --yes {given}"));
         let run = run.succeeded();
-        assert_eq!(days(&run), (data.to_owned(), functions.to_owned()), "{given}");
+        assert_eq!(
+            days(&run),
+            (data.to_owned(), functions.to_owned()),
+            "{given}"
+        );
     }
     let off = sandbox.run("scripts/deploy --yes HistoryDays=0");
     let text = "== history  off; the table antumbra-history stays, and its changes expire";

@@ -1,7 +1,7 @@
 //! Redrive of batches that the history writer gave up, from their bucket.
 //!
 //! An object holds a whole event. It is recorded by the code of the function `history-writer`, and deleted when every change in
-//! it is recorded. Recording a change again changes nothing, so a redrive can stop anywhere and be repeated.
+//! it is recorded. Recording a change again changes nothing but its expiry, so a redrive can stop anywhere and be repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +27,9 @@ const ATTEMPT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
 pub(crate) struct BucketArguments {
-    /// Days for which recorded changes are kept, as in the deployment; for the bucket of failed batches.
-    #[arg(long, default_value_t = antumbra_service::history::DEFAULT_DAYS, value_name = "DAYS")]
-    history_days: u32,
+    /// Days for which recorded changes are kept, HistoryDays of the deployment; needed to record the batches of a bucket.
+    #[arg(long, value_name = "DAYS")]
+    history_days: Option<u32>,
     /// Table of the history [default: that of the deployment]
     #[arg(long, value_name = "TABLE", env = "ANTUMBRA_HISTORY_TABLE")]
     history_table: Option<String>,
@@ -54,15 +54,30 @@ struct FailedBatch {
     payload: Box<RawValue>,
 }
 
-/// Number of records of an event.
+/// The records of an event.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "Records")]
-    records: Vec<serde::de::IgnoredAny>,
+    records: Vec<Record>,
 }
 
-/// The event of an object, and the number of its records.
-fn event(object: &[u8]) -> Result<(String, usize), String> {
+/// The origin of a record.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Record {
+    /// ARN of a stream.
+    #[serde(rename = "eventSourceARN")]
+    source: Option<String>,
+}
+
+impl Record {
+    fn table(&self) -> Option<&str> {
+        let (_, rest) = self.source.as_deref()?.split_once(":table/")?;
+        rest.split('/').next()
+    }
+}
+
+/// The event of an object, and its records.
+fn event(object: &[u8]) -> Result<(String, Vec<Record>), String> {
     let text = |error: serde_json::Error| format!("not a batch of the history writer: {error}");
     let batch: FailedBatch = serde_json::from_slice(object).map_err(text)?;
     let payload = batch.payload.get();
@@ -71,7 +86,7 @@ fn event(object: &[u8]) -> Result<(String, usize), String> {
         false => payload.to_owned(),
     };
     let Event { records } = serde_json::from_str(&event).map_err(text)?;
-    Ok((event, records.len()))
+    Ok((event, records))
 }
 
 /// Summary of a redrive.
@@ -107,9 +122,14 @@ impl BucketArguments {
     ) -> Result<(), CliError> {
         let objects = Bucket::new(bucket, self.s3_url.as_deref(), connection.aws().await)?;
         let keys = objects.list(limit).await?;
-        let writer = match go {
-            true => Some(self.writer(connection).await?),
-            false => None,
+        let writer = match (go, self.history_days) {
+            (false, _) => None,
+            (true, Some(days)) => Some(self.writer(connection, days).await?),
+            (true, None) => {
+                return Err(CliError::invalid(
+                    "recorded changes expire after HistoryDays of the deployment: give it with --history-days, 30 if it was never set",
+                ));
+            }
         };
         let mut summary = Summary {
             bucket: bucket.to_owned(),
@@ -123,7 +143,7 @@ impl BucketArguments {
         };
         let progress = Progress::of(keys.len(), unit);
         for key in keys {
-            let redriven = redrive_one(&objects, &key, writer.as_ref(), &mut summary);
+            let redriven = redrive_one(&objects, &key, writer.as_ref(), connection, &mut summary);
             match redriven.await {
                 Ok(()) => progress.add(1),
                 Err(error) => summary.failed.push(Failure { key, error }),
@@ -141,12 +161,12 @@ impl BucketArguments {
     }
 
     /// The history writer with the settings of the table. Changes also reach a change feed that exists.
-    async fn writer(&self, connection: &Connection) -> Result<HistoryWriter, CliError> {
+    async fn writer(&self, connection: &Connection, days: u32) -> Result<HistoryWriter, CliError> {
         let table = self.history_table.clone();
         let table = table.unwrap_or_else(|| connection.history_table());
         let config = HistoryConfig {
             table: table.clone(),
-            days: self.history_days,
+            days,
         };
         let history = DynamoDbHistory::connect(&connection.sdk_config().await, config);
         let settings = history
@@ -171,11 +191,19 @@ async fn redrive_one(
     objects: &Bucket,
     key: &str,
     writer: Option<&HistoryWriter>,
+    connection: &Connection,
     summary: &mut Summary,
 ) -> Result<(), String> {
     let object = objects.get(key).await.map_err(|error| error.reason)?;
     let (event, records) = event(&object)?;
-    summary.records += records;
+    summary.records += records.len();
+    let mut tables = records.iter().filter_map(Record::table);
+    if let Some(other) = tables.find(|table| !connection.is_of_deployment(table)) {
+        let own = connection.table();
+        return Err(format!(
+            "its changes are of the table {other}, not of {own}; choose the deployment with --table"
+        ));
+    }
     let Some(writer) = writer else {
         return Ok(());
     };
@@ -183,6 +211,12 @@ async fn redrive_one(
         let deadline = SystemClock.now().after(ATTEMPT);
         let recorded = writer.record(event.as_bytes(), deadline).await;
         let recorded = recorded.map_err(|error| error.to_string())?;
+        if recorded.resume_at.is_none() && recorded.unrecorded > 0 {
+            let count = recorded.unrecorded;
+            return Err(format!(
+                "{count} changes cannot be read or have too long keys; all others are recorded, and the object stays"
+            ));
+        }
         if recorded.resume_at.is_none() {
             summary.purged += recorded.purged;
             summary.recorded += 1;
@@ -225,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_told_from_queues() {
+    fn bucket_names_are_distinguished_from_queue_names() {
         for (text, expected) in [
             ("s3://failed", Some("failed")),
             ("s3://failed/", Some("failed")),
@@ -245,8 +279,15 @@ mod tests {
         let as_text = serde_json::to_string(whole).unwrap();
         for payload in [whole, &as_text] {
             let object = format!(r#"{{"version":"1.0","payload":{payload}}}"#);
-            assert_eq!(event(object.as_bytes()), Ok((whole.to_owned(), 2)));
+            let (found, records) = event(object.as_bytes()).unwrap();
+            assert_eq!((found.as_str(), records.len()), (whole, 2));
         }
+        let source =
+            "arn:aws:dynamodb:eu-west-1:123456789012:table/prod-r20261117080000/stream/2026";
+        let record = Record {
+            source: Some(source.to_owned()),
+        };
+        assert_eq!(record.table(), Some("prod-r20261117080000"));
         for wrong in ["", "{}", r#"{"payload":7}"#, r#"{"payload":"x"}"#] {
             let error = event(wrong.as_bytes()).unwrap_err();
             assert!(error.starts_with("not a batch"), "{error}");

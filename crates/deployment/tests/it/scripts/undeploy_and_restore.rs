@@ -176,11 +176,7 @@ fn a_restore_that_stopped_continues_where_it_was() {
     sandbox.state("refuse-imports", "");
     let stopped = sandbox.run("scripts/restore antumbra --to latest --yes");
     assert!(!stopped.succeeded, "{}", stopped.output);
-    assert!(
-        stopped.output.contains("was refused"),
-        "{}",
-        stopped.output
-    );
+    assert!(stopped.output.contains("was refused"), "{}", stopped.output);
     let (_, rest) = stopped.output.split_once("with the suffix ").unwrap();
     let suffix = rest.split_whitespace().next().unwrap().to_owned();
     sandbox.forget("refuse-imports");
@@ -197,14 +193,24 @@ fn a_restore_that_stopped_continues_where_it_was() {
     let imports = resumed.calls_of("aws cloudformation execute-change-set");
     assert_eq!(imports.len(), 1, "{:?}", resumed.calls);
     assert!(
-        resumed.output.contains("delete-table --table-name antumbra\n"),
+        resumed
+            .output
+            .contains("delete-table --table-name antumbra\n"),
         "{}",
         resumed.output
     );
     // Repeated once more, it changes nothing, and names no table to delete: those in use are the only ones it knows.
     let repeated = sandbox.run(&resume).succeeded();
-    assert!(!repeated.output.contains("delete-table"), "{}", repeated.output);
-    assert!(repeated.calls_of("aws cloudformation execute-change-set").is_empty());
+    assert!(
+        !repeated.output.contains("delete-table"),
+        "{}",
+        repeated.output
+    );
+    assert!(
+        repeated
+            .calls_of("aws cloudformation execute-change-set")
+            .is_empty()
+    );
 }
 
 #[test]
