@@ -8,7 +8,9 @@
 mod engine;
 mod idempotency;
 mod operations;
+mod records;
 mod stream_records;
+mod wal;
 
 use std::net::SocketAddr;
 use std::{path::PathBuf, time::Duration};
@@ -23,7 +25,10 @@ use crate::private_file;
 use crate::task::Running;
 
 use engine::Engine;
+use wal::Checkpointer;
 
+pub use records::StreamReader;
+pub(crate) use records::{Record, invocation};
 pub use stream_records::delete_read_records;
 
 const SERVICE: &str = "DynamoDB";
@@ -84,13 +89,17 @@ async fn start_with(
         reason,
     };
     let engine = open(&storage).map_err(start_error)?;
+    let checkpointer = Checkpointer::open(&engine).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
     let (write, written) = tokio::sync::watch::channel(());
     let router = operations::router(engine.clone(), write);
     let (opened, service) = (engine.clone(), router.clone());
+    let checkpointed = written.clone();
     let server = Running::start(|stop| async move {
         let served = serve(listener, service, hosts, stop.clone());
-        tokio::join!(served, expire(opened, every, stop));
+        let checkpoints =
+            wal::checkpoints(checkpointer, opened.clone(), checkpointed, stop.clone());
+        tokio::join!(served, checkpoints, expire(opened, every, stop));
     });
     Ok(DynamoDb {
         address,
@@ -152,6 +161,11 @@ impl DynamoDb {
     /// The signal of writes.
     pub fn written(&self) -> Written {
         self.written.clone()
+    }
+
+    /// A reader of the streams for event sources.
+    pub fn stream_reader(&self) -> StreamReader {
+        StreamReader(self.engine.clone())
     }
 
     /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the

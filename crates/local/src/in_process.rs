@@ -77,12 +77,11 @@ async fn call(
     body: Bytes,
 ) -> Result<HttpResponse, Box<dyn std::error::Error + Send + Sync>> {
     let request = request.try_into_http1x()?.map(|_| Body::from(body));
-    // Calls at the same time overlap as they would on a network: others run before the request and before the response.
+    // Calls at the same time overlap as they would on a network: others run before every request.
     tokio::task::yield_now().await;
     let response = router.call(request).await?;
     let (head, body) = response.into_parts();
     let body = SdkBody::from(to_bytes(body, usize::MAX).await?);
-    tokio::task::yield_now().await;
     let response = HttpResponse::try_from(axum::http::Response::from_parts(head, body))?;
     Ok(response)
 }

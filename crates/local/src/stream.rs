@@ -17,7 +17,7 @@ use antumbra_dynamodb::streams::TableStream;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::dynamodb::Written;
+use crate::dynamodb::{StreamReader, Written};
 use crate::function::Function;
 use crate::task::Running;
 use crate::unkind::Unkind;
@@ -74,9 +74,11 @@ impl Source {
     }
 }
 
-/// Starts to read the stream and to invoke the function. Positions are stored under the function's name.
+/// Starts to read the stream and to invoke the function. Positions are stored under the function's name. Shards and
+/// their iterators come from the API, records from the storage: those are read too often to be converted twice.
 pub fn start(
     streams: aws_sdk_dynamodbstreams::Client,
+    records: StreamReader,
     queues: aws_sdk_sqs::Client,
     source: Source,
     function: Function,
@@ -85,6 +87,7 @@ pub fn start(
     Running::start(|stop| {
         let pump = Arc::new(Pump {
             stream: TableStream::new(&streams, &source.stream_arn),
+            records,
             queues,
             source,
             function,
@@ -97,6 +100,7 @@ pub fn start(
 
 struct Pump {
     stream: TableStream,
+    records: StreamReader,
     queues: aws_sdk_sqs::Client,
     source: Source,
     function: Function,

@@ -13,7 +13,7 @@ use crate::send::{self, Sent};
 use crate::verify;
 
 /// Number of receivers of notifications.
-const RECEIVERS: usize = 2;
+const RECEIVERS: usize = 8;
 
 /// Result of a run.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! fewer than one write of an item with all its indexes needs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
 use dynoxide::storage::Storage;
@@ -12,17 +12,37 @@ use dynoxide::{Database, DynoxideError, actions, ttl};
 use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
 
 use super::idempotency::Tokens;
+use super::records::{self, RecordPage};
 use super::stream_records::{self, Trimming};
 
 const CACHED_STATEMENTS: usize = 200;
 
+const WRITES: [&str; 8] = [
+    "BatchExecuteStatement",
+    "BatchWriteItem",
+    "DeleteItem",
+    "ExecuteStatement",
+    "ExecuteTransaction",
+    "PutItem",
+    "TransactWriteItems",
+    "UpdateItem",
+];
+
+/// Returns whether a stream may have new records after the operation.
+pub(super) fn is_write(operation: &str) -> bool {
+    WRITES.contains(&operation)
+}
+
 /// With "normal" the disk is synchronized at checkpoints only, which doubles the write rate. A killed process loses
-/// nothing; a power cut may lose the last moments. A checkpoint stops all requests: every 16 MB instead of every 4.
+/// nothing; a power cut may lose the last moments. A checkpoint of this connection stops all requests: [`super::wal`]
+/// executes them before the log has that many pages. A log that begins again gets small.
 const SETTINGS: &str = "
     PRAGMA synchronous = NORMAL;
-    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA wal_autocheckpoint = 64000;
+    PRAGMA journal_size_limit = 0;
     PRAGMA cache_size = -16000;";
 
 /// The tables. Clones share them.
@@ -30,6 +50,7 @@ const SETTINGS: &str = "
 pub(super) struct Engine {
     /// `None` in memory.
     file: Option<PathBuf>,
+    /// Requests that wait for their turn block no thread.
     opened: Arc<Mutex<Opened>>,
 }
 
@@ -70,44 +91,48 @@ impl Engine {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Path of the file; `None` in memory.
+    pub(super) fn path(&self) -> Option<&str> {
+        self.file.as_ref()?.to_str()
     }
 
-    /// Deletes expired items and returns their number.
+    /// Uses the storage between two requests. It blocks the thread.
+    pub(super) fn with_storage<T>(&self, use_it: impl FnOnce(&Storage) -> T) -> T {
+        use_it(&self.opened.blocking_lock().storage)
+    }
+
+    /// Deletes expired items and returns their number. It blocks the thread.
     pub(super) fn delete_expired(&self) -> Result<usize, DynoxideError> {
-        match self.file.as_ref().and_then(|path| path.to_str()) {
+        match self.path() {
             // A connection of its own: other requests run between its pages.
             Some(path) => Database::new(path)?.sweep_ttl(),
-            None => ready(ttl::sweep_expired_items(&self.lock().storage)),
+            None => self.with_storage(|storage| ready(ttl::sweep_expired_items(storage))),
         }
     }
 
     /// Executes an operation on the JSON of a request; `None` if it does not exist.
-    pub(super) fn execute(
+    pub(super) async fn execute(
         &self,
         operation: &str,
         body: &[u8],
     ) -> Option<Result<String, DynoxideError>> {
+        let writes = is_write(operation);
         macro_rules! operations {
             ($($name:literal => $action:ident $($vectors:ident)?,)*) => {
                 match operation {
-                    $($name => run(body, |request| {
-                        let opened = self.lock();
+                    $($name => self.run(body, writes, |opened, request| {
                         ready(actions::$action::execute(
                             &opened.storage,
                             request,
                             $(&opened.$vectors,)?
                         ))
-                    }),)*
+                    }).await,)*
                     "TransactWriteItems" => self.once(body, "TransactItems", |storage, request| {
                         ready(actions::transact_write_items::execute(storage, request))
-                    }),
-                    "ExecuteTransaction" => {
-                        self.once(body, "TransactStatements", |storage, request| {
-                            ready(actions::execute_transaction::execute(storage, request))
-                        })
-                    }
+                    }).await,
+                    "ExecuteTransaction" => self.once(body, "TransactStatements", |storage, request| {
+                        ready(actions::execute_transaction::execute(storage, request))
+                    }).await,
                     _ => return None,
                 }
             };
@@ -142,8 +167,25 @@ impl Engine {
         Some(executed)
     }
 
+    async fn run<Q: DeserializeOwned, A: Serialize>(
+        &self,
+        body: &[u8],
+        writes: bool,
+        execute: impl FnOnce(&Opened, Q) -> dynoxide::Result<A>,
+    ) -> dynoxide::Result<String> {
+        let request = parse(body)?;
+        let mut opened = self.opened.lock().await;
+        let response = execute(&opened, request);
+        if writes {
+            opened.after_write();
+        }
+        // Others have their turn while the response is printed.
+        drop(opened);
+        print(&response?)
+    }
+
     /// Executes a transaction, unless one with the same token was.
-    fn once<Q: DeserializeOwned, A: Serialize>(
+    async fn once<Q: DeserializeOwned, A: Serialize>(
         &self,
         body: &[u8],
         content: &str,
@@ -151,29 +193,28 @@ impl Engine {
     ) -> dynoxide::Result<String> {
         let request = parse(body)?;
         // Locked until the response is known, so that two with one token cannot both execute.
-        let mut opened = self.lock();
+        let mut opened = self.opened.lock().await;
         let Opened {
             storage, tokens, ..
         } = &mut *opened;
-        tokens.once(body, content, || print(&execute(storage, request)?))
+        let response = tokens.once(body, content, || print(&execute(storage, request)?));
+        opened.after_write();
+        response
     }
 
-    /// Deletes old records of streams, after every so many writes.
-    pub(super) fn after_write(&self) {
-        let Opened {
-            storage, trimming, ..
-        } = &mut *self.lock();
-        if let Err(error) = trimming.after_write(storage) {
-            tracing::warn!(error, "old records of streams were not deleted");
-        }
+    /// Reads up to `limit` records at an iterator of a shard.
+    pub(super) async fn records(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
+        records::page(&self.opened.lock().await.storage, iterator, limit)
     }
 }
 
-fn run<Q: DeserializeOwned, A: Serialize>(
-    body: &[u8],
-    execute: impl FnOnce(Q) -> dynoxide::Result<A>,
-) -> dynoxide::Result<String> {
-    print(&execute(parse(body)?)?)
+impl Opened {
+    /// Deletes old records of streams, after every so many writes.
+    fn after_write(&mut self) {
+        if let Err(error) = self.trimming.after_write(&self.storage) {
+            tracing::warn!(error, "old records of streams were not deleted");
+        }
+    }
 }
 
 /// Returns the result of a future of the engine, which never waits on this storage.

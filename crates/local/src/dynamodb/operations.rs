@@ -14,7 +14,7 @@ use dynoxide::auth_material;
 use serde_json::json;
 use tokio::sync::watch::Sender;
 
-use super::engine::Engine;
+use super::engine::{Engine, is_write};
 
 /// DynamoDB's limit of a request.
 const REQUEST_BYTES: usize = 16 * 1024 * 1024;
@@ -22,18 +22,6 @@ const REQUEST_BYTES: usize = 16 * 1024 * 1024;
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// Media types of requests.
 const JSON: [&str; 2] = ["application/x-amz-json-1.0", "application/json"];
-
-/// Operations after which a stream may have new records.
-const WRITES: [&str; 8] = [
-    "BatchExecuteStatement",
-    "BatchWriteItem",
-    "DeleteItem",
-    "ExecuteStatement",
-    "ExecuteTransaction",
-    "PutItem",
-    "TransactWriteItems",
-    "UpdateItem",
-];
 
 /// Serves the engine and signals writes.
 pub(super) fn router(engine: Engine, write: Sender<()>) -> Router {
@@ -75,9 +63,8 @@ async fn respond(
             None => match unauthenticated() {
                 Some(error) => (REJECTED, error),
                 None => {
-                    let executed = execute(&engine, operation, &body);
-                    if WRITES.contains(&operation) {
-                        engine.after_write();
+                    let executed = execute(&engine, operation, &body).await;
+                    if is_write(operation) {
                         write.send_replace(());
                     }
                     executed
@@ -98,8 +85,8 @@ async fn respond(
 }
 
 /// Executes an operation and returns the status and the JSON of the response.
-fn execute(engine: &Engine, operation: &str, body: &[u8]) -> (u16, String) {
-    match engine.execute(operation, body) {
+async fn execute(engine: &Engine, operation: &str, body: &[u8]) -> (u16, String) {
+    match engine.execute(operation, body).await {
         None => unknown_operation(),
         Some(Ok(body)) => (200, body),
         Some(Err(error)) => (error.status_code(), error.to_json()),
@@ -116,8 +103,8 @@ mod tests {
     use super::*;
 
     /// The first error would otherwise show the engine's mark to users.
-    #[test]
-    fn unreadable_requests_get_the_errors_of_dynamodb() {
+    #[tokio::test]
+    async fn unreadable_requests_get_the_errors_of_dynamodb() {
         let engine = Engine::memory().unwrap();
         for (body, class, message) in [
             (
@@ -133,7 +120,7 @@ mod tests {
             (r#"{"TableName":7}"#, "SerializationException", ""),
             ("{", "SerializationException", ""),
         ] {
-            let (status, response) = execute(&engine, "PutItem", body.as_bytes());
+            let (status, response) = execute(&engine, "PutItem", body.as_bytes()).await;
             assert_eq!(status, 400, "{body}");
             for part in [class, message] {
                 assert!(response.contains(part), "{body}: {response}");
@@ -142,7 +129,7 @@ mod tests {
                 assert!(!response.contains(mark), "{body}: {response}");
             }
         }
-        let (status, response) = execute(&engine, "NoOperation", b"{}");
+        let (status, response) = execute(&engine, "NoOperation", b"{}").await;
         assert_eq!(status, 400);
         assert!(response.contains("UnknownOperationException"), "{response}");
     }

@@ -138,6 +138,11 @@ fn stored_number(number: &str) -> Option<i64> {
     i64::try_from(number.checked_sub(SEQUENCE_OFFSET)?).ok()
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+/// Converts a stored sequence number to the form in which the engine returns it.
+pub(super) fn public_number(stored: i64) -> String {
+    (SEQUENCE_OFFSET + u128::try_from(stored).unwrap_or_default()).to_string()
+}
+
+pub(super) fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -131,7 +131,15 @@ impl LocalServices {
         let sdk = self.sdk();
         let streams = aws_sdk_dynamodbstreams::Client::new(&sdk);
         let sqs = aws_sdk_sqs::Client::new(&sdk);
-        stream::start(streams, sqs, source, function.clone(), checkpoints.clone())
+        let records = self.dynamodb.stream_reader();
+        stream::start(
+            streams,
+            records,
+            sqs,
+            source,
+            function.clone(),
+            checkpoints.clone(),
+        )
     }
 }
 

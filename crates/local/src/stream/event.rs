@@ -1,8 +1,7 @@
 //! The message of a stream's event source to its failure destination. Pure.
 
-use aws_sdk_dynamodbstreams::{primitives::DateTime, types::Record};
-
 use super::plan::GivenUp;
+use crate::dynamodb::Record;
 
 pub(crate) struct Failure<'a> {
     pub(crate) request_id: &'a str,
@@ -19,18 +18,9 @@ pub(crate) struct Failure<'a> {
 
 /// The message for the failure destination: the position of the records, not their content.
 pub(crate) fn failure(failure: &Failure<'_>) -> String {
-    let change = |record: Option<&'_ Record>| record.and_then(|r| r.dynamodb.clone());
-    let (first, last) = (
-        change(failure.records.first()),
-        change(failure.records.last()),
-    );
-    let arrival = |change: &Option<aws_sdk_dynamodbstreams::types::StreamRecord>| {
-        let time = change.as_ref()?.approximate_creation_date_time?;
-        Some(rfc3339(&time))
-    };
-    let number = |change: &Option<aws_sdk_dynamodbstreams::types::StreamRecord>| {
-        change.as_ref()?.sequence_number.clone()
-    };
+    let (first, last) = (failure.records.first(), failure.records.last());
+    let arrival = |record: Option<&Record>| record.map(|record| rfc3339(record.created_seconds));
+    let number = |record: Option<&Record>| record.map(|record| record.sequence_number.clone());
     let condition = match failure.reason {
         GivenUp::RetryAttemptsExhausted => "RetryAttemptsExhausted",
         GivenUp::RecordAgeExceeded => "RecordAgeExceeded",
@@ -46,10 +36,10 @@ pub(crate) fn failure(failure: &Failure<'_>) -> String {
         "timestamp": failure.timestamp.round(jiff::Unit::Millisecond).unwrap_or(failure.timestamp).to_string(),
         "DDBStreamBatchInfo": {
             "shardId": failure.shard_id,
-            "startSequenceNumber": number(&first),
-            "endSequenceNumber": number(&last),
-            "approximateArrivalOfFirstRecord": arrival(&first),
-            "approximateArrivalOfLastRecord": arrival(&last),
+            "startSequenceNumber": number(first),
+            "endSequenceNumber": number(last),
+            "approximateArrivalOfFirstRecord": arrival(first),
+            "approximateArrivalOfLastRecord": arrival(last),
             "batchSize": failure.records.len(),
             "streamArn": failure.stream_arn,
         },
@@ -64,8 +54,8 @@ pub(crate) fn failure(failure: &Failure<'_>) -> String {
     message.to_string()
 }
 
-fn rfc3339(time: &DateTime) -> String {
-    let seconds = jiff::Timestamp::from_second(time.secs());
+fn rfc3339(seconds: i64) -> String {
+    let seconds = jiff::Timestamp::from_second(seconds);
     seconds.map(|t| t.to_string()).unwrap_or_default()
 }
 

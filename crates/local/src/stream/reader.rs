@@ -1,24 +1,24 @@
 //! Reads one shard to its end, or until the event source stops.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::{ControlFlow, Range},
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use antumbra_dynamodb::streams::event::{invocation, size};
-use antumbra_dynamodb::streams::{Position as ReadFrom, Record, StreamError, sequence_number};
+use antumbra_dynamodb::streams::Position as ReadFrom;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use futures_util::future::join_all;
+use serde_json::value::RawValue;
 
 use super::{
     Position, Pump, Start, event,
     plan::{self, Batch, GivenUp, Outcome},
 };
 use crate::batch_response;
-use crate::dynamodb::Written;
+use crate::dynamodb::{Record, Written, invocation};
 
 /// Maximum records of one page of a stream.
 const PAGE: usize = 1000;
@@ -35,8 +35,6 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 pub(super) struct Reader {
     pump: Arc<Pump>,
     shard: String,
-    /// The stream has dropped the records after our position.
-    trimmed: bool,
     written: Option<Written>,
 }
 
@@ -49,7 +47,6 @@ impl Reader {
             written: pump.source.written.clone(),
             pump,
             shard,
-            trimmed: false,
         }
     }
 
@@ -68,20 +65,16 @@ impl Reader {
             if let Some(written) = &mut self.written {
                 written.mark_unchanged();
             }
-            let limit_of_call = i32::try_from(limit).ok();
-            let page = match self.pump.stream.page(&iterator, limit_of_call).await {
+            let page = match self.pump.records.page(&iterator, limit).await {
                 Ok(page) => page,
-                Err(error) => return self.after_error(error).await,
+                Err(error) => {
+                    tracing::warn!(shard = self.shard, error, "cannot read the shard");
+                    return self.pause(AFTER_ERROR).await;
+                }
             };
             let is_last = page.records.len() < limit;
             self.process(page.records).await?;
-            match page.next {
-                Some(next) => iterator = next,
-                None => {
-                    self.pump.advance(&self.shard, Position::Finished);
-                    return Flow::Break(());
-                }
-            }
+            iterator = page.next;
             if is_last {
                 self.wait_for_records(next_read).await?;
             }
@@ -113,7 +106,6 @@ impl Reader {
     async fn iterator(&self) -> Flow<String> {
         let from = match (self.pump.position(&self.shard), self.pump.source.start) {
             (Some(Position::Finished), _) => return Flow::Break(()),
-            _ if self.trimmed => ReadFrom::TrimHorizon,
             (Some(Position::After(number)), _) => ReadFrom::After(number),
             (None, Start::TrimHorizon) => ReadFrom::TrimHorizon,
             (None, Start::Latest) => ReadFrom::Latest,
@@ -130,25 +122,11 @@ impl Reader {
         }
     }
 
-    async fn after_error(&mut self, error: StreamError) -> Flow {
-        match error {
-            StreamError::ExpiredIterator => Flow::Continue(()),
-            StreamError::Trimmed => {
-                self.trimmed = true;
-                Flow::Continue(())
-            }
-            error => {
-                tracing::warn!(shard = self.shard, %error, "cannot read the shard");
-                self.pause(AFTER_ERROR).await
-            }
-        }
-    }
-
     /// Invokes the function until every record of the page is processed or given up.
     async fn process(&mut self, records: Vec<Record>) -> Flow {
         let numbers: Vec<String> = records
             .iter()
-            .map(|r| sequence_number(r).to_owned())
+            .map(|record| record.sequence_number.clone())
             .collect();
         let progress = Mutex::new(Progress::new(records.len()));
         let lanes = lanes(records, self.pump.source.parallelization);
@@ -167,15 +145,13 @@ impl Reader {
         ended
             .into_iter()
             .find(|flow| flow.is_break())
-            .unwrap_or(Flow::Continue(()))?;
-        self.trimmed &= numbers.is_empty();
-        Flow::Continue(())
+            .unwrap_or(Flow::Continue(()))
     }
 
     /// Processes records in order; calls `done` with each processed range.
     async fn process_lane(&self, records: &[Record], done: impl Fn(usize, usize)) -> Flow {
         let source = &self.pump.source;
-        let sizes: Vec<_> = records.iter().map(size).collect();
+        let sizes: Vec<_> = records.iter().map(Record::size).collect();
         let mut batches: VecDeque<Batch> =
             plan::cut(&sizes, source.batch_size, MAX_EVENT_BYTES).into();
         let mut done_to = 0;
@@ -212,19 +188,13 @@ impl Reader {
     /// Makes one call. The flag is true if it ended in a function error.
     async fn call(&self, batch: &Batch, records: &[Record]) -> (Outcome, bool) {
         let Range { start, end } = batch.records;
-        let event = match invocation(&self.pump.source.stream_arn, &records[start..end]) {
-            Ok(event) => event,
-            Err(error) => {
-                tracing::error!(shard = self.shard, %error, "records without a JSON form");
-                return (Outcome::Failed, true);
-            }
-        };
+        let event = invocation(&self.pump.source.stream_arn, &records[start..end]);
         let function = &self.pump.function;
         match function.invoke(event.into()).await {
             Ok(_) if !self.pump.source.retry.report_failures => (Outcome::Done, false),
             Ok(response) => {
                 let answer = batch_response::read(&response);
-                let outcome = plan::outcome(batch, &answer, |r| sequence_number(&records[r]));
+                let outcome = plan::outcome(batch, &answer, |r| &records[r].sequence_number);
                 (outcome, false)
             }
             Err(error) => {
@@ -288,7 +258,10 @@ impl Reader {
 
 /// Divides records into at most `count` lanes, with their positions. All records of an item are in one lane.
 fn lanes(records: Vec<Record>, count: usize) -> Vec<(Vec<usize>, Vec<Record>)> {
-    let mut lanes = vec![(Vec::new(), Vec::new()); count.max(1)];
+    if count <= 1 {
+        return vec![((0..records.len()).collect(), records)];
+    }
+    let mut lanes = vec![(Vec::new(), Vec::new()); count];
     for (position, record) in records.into_iter().enumerate() {
         let at = usize::try_from(item_hash(&record) % lanes.len() as u64).unwrap_or_default();
         lanes[at].0.push(position);
@@ -298,14 +271,14 @@ fn lanes(records: Vec<Record>, count: usize) -> Vec<(Vec<usize>, Vec<Record>)> {
     lanes
 }
 
+/// Hash of an item's key, whose attributes stand in any order.
 fn item_hash(record: &Record) -> u64 {
-    let keys = record.dynamodb().and_then(|change| change.keys());
-    let attributes = keys.into_iter().flatten().map(|(name, value)| {
-        let mut hasher = DefaultHasher::new();
-        (name, format!("{value:?}")).hash(&mut hasher);
-        hasher.finish()
-    });
-    attributes.fold(0, u64::wrapping_add)
+    let keys: BTreeMap<&str, &RawValue> = serde_json::from_str(&record.keys).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    for (name, value) in keys {
+        (name, value.get()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 struct Progress {
@@ -335,11 +308,7 @@ impl Progress {
 }
 
 fn age(record: &Record, now: SystemTime) -> Duration {
-    let created = record
-        .dynamodb()
-        .and_then(|change| change.approximate_creation_date_time())
-        .and_then(|time| SystemTime::try_from(*time).ok());
-    created
-        .and_then(|created| now.duration_since(created).ok())
-        .unwrap_or_default()
+    let seconds = u64::try_from(record.created_seconds).unwrap_or_default();
+    let created = UNIX_EPOCH + Duration::from_secs(seconds);
+    now.duration_since(created).unwrap_or_default()
 }

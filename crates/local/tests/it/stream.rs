@@ -66,6 +66,7 @@ impl Stack {
         let (function, calls) = function("listener");
         let pump = stream::start(
             self.tables.streams.clone(),
+            self.tables.server.stream_reader(),
             self.sqs.clone(),
             source,
             function,

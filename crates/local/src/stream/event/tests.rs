@@ -1,14 +1,13 @@
-use aws_sdk_dynamodbstreams::types::StreamRecord;
 use serde_json::json;
 
 use super::*;
 
-fn record(sequence_number: &str, second: i64) -> Record {
-    let change = StreamRecord::builder()
-        .approximate_creation_date_time(DateTime::from_secs(second))
-        .sequence_number(sequence_number)
-        .build();
-    Record::builder().dynamodb(change).build()
+fn record(sequence_number: &str, created_seconds: i64) -> Record {
+    Record {
+        sequence_number: sequence_number.to_owned(),
+        created_seconds,
+        ..Record::default()
+    }
 }
 
 fn given_up(reason: GivenUp, calls: u32, function_error: bool) -> serde_json::Value {
