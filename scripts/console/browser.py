@@ -118,6 +118,24 @@ class Browser:
             actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
+    def node(self, selector):
+        """Finds an element without a script of the page."""
+        document = self.devtools("DOM.getDocument", depth=0)["root"]["nodeId"]
+        found = self.devtools("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
+        if not found:
+            raise RuntimeError(f"no element {selector}")
+        return found
+
+    def focus(self, selector):
+        self.devtools("DOM.focus", nodeId=self.node(selector))
+
+    def set_attribute(self, selector, name, value):
+        self.devtools("DOM.setAttributeValue", nodeId=self.node(selector), name=name, value=value)
+
+    def html(self):
+        document = self.devtools("DOM.getDocument", depth=0)["root"]["nodeId"]
+        return self.devtools("DOM.getOuterHTML", nodeId=document)["outerHTML"]
+
     def text(self):
         return self.script("return document.body.innerText")
 

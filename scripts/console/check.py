@@ -18,12 +18,14 @@ HOSTILE_QUERY = urllib.parse.quote("<script>alert(1)</script>#\u202eevil#<img sr
 PAGES = [
     ("fleet", "/", None),
     ("device", f"/device?id={FREEZER_QUERY}", None),
+    ("device-at", f"/device?id={FREEZER_QUERY}&at=-10s&range=1h&from=-1h&same=1", None),
     ("device-hostile", f"/device?id={HOSTILE_QUERY}", None),
     ("device-10000-changes", f"/device?id={urllib.parse.quote(BUSY, safe='')}", None),
     ("live", "/live", None),
     ("registrations", f"/registrations?name=freezer-too-warm&shadow={FREEZER_QUERY}", None),
     ("sensors", "/sensors?city=Pozna%C5%84&building=A&id=door-201", None),
     ("deliveries", "/deliveries?client=facility-desk", "tbody td:first-child a[href*='delivery=']"),
+    ("deliveries-new", "/deliveries?new=1", None),
     ("inbox", "/inbox?source=testThing", None),
     ("queues", "/queues?queue=quarantine&read=1&plan=1", None),
 ]
@@ -33,6 +35,8 @@ FIRST_BYTE_SECONDS = 0.050
 LIVE_SECONDS = 0.300
 STREAMS = 50
 IDLE_SHARE = 0.05
+# Width of a window of 1280 pixels at 200 % zoom.
+ZOOMED_WIDTH = 640
 # Signals, deliveries and messages pass through queues before they are in the table.
 QUEUED_SECONDS = 3.0
 # Queues are counted every five seconds.
@@ -94,6 +98,12 @@ class Check:
                         ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`)]))"
                     )
                     check(f"{label}: axe-core", found[0] > 0 and not found[1], "; ".join(found[1]))
+        browser.scheme("light")
+        browser.size(ZOOMED_WIDTH)
+        for name, path, _ in PAGES:
+            self.open(path)
+            inner, outer = browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
+            check(f"{name}, 200 % zoom: no horizontal scrolling", inner <= outer, "" if inner <= outer else f"{inner} > {outer}")
         # A script in the content of a device would have opened a dialog, and each step after it would have failed.
         check("nothing of hostile content runs", browser.script("return document.querySelectorAll('main script, main img').length") == 0)
         hosts = browser.requested_hosts() - {self.stack.http}
@@ -203,6 +213,62 @@ class Check:
         attempt("navigation by keyboard: G and a letter", by_keys)
         attempt("navigation by keyboard: Tab and Enter", by_tab)
         attempt("rows, filter and help by keyboard", rows)
+
+    def without_script(self):
+        """Every page and its forms in a browser that runs no scripts."""
+        browser = self.browser
+        browser.size(1280)
+
+        def fill(selector, text):
+            browser.focus(selector)
+            browser.set_attribute(selector, "value", text)
+            browser.keys("Enter")
+
+        def until_html(what, text, seconds=10.0):
+            deadline = time.monotonic() + seconds
+            while text not in browser.html():
+                expect(time.monotonic() < deadline, f"{what}: not within {seconds} s")
+                time.sleep(0.05)
+
+        def pages():
+            for name, path, _ in PAGES:
+                self.open(path)
+                html = browser.html()
+                expect("<h1" in html and "Not live" in html or "data-live" not in html, f"{name} is not complete")
+
+        def fleet():
+            self.open("/")
+            fill("input[name=prefix]", "House A#Attic")
+            until_html("the filter", "shadow list --prefix")
+
+        def device():
+            self.open(f"/device?id={FREEZER_QUERY}")
+            fill("#timebar input[name=at]", "-10s")
+            until_html("a past state", "Back to now")
+            fill("#diff input[name=from]", "-1h")
+            until_html("the difference", "the same")
+
+        def bench():
+            self.open("/registrations")
+            fill("#shadow", FREEZER)
+            until_html("recorded changes", 'id="pick"')
+
+        def write():
+            self.open("/deliveries?client=night-watch")
+            browser.focus("form[action='/deliveries/test'] button")
+            browser.keys("Enter")
+            until_html("the test", "Queued:")
+
+        def read_queue():
+            self.open("/queues?queue=quarantine")
+            browser.focus("#contents a.btn")
+            browser.keys("Enter")
+            until_html("the messages", "by reason")
+
+        browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
+        for name, action in [("all pages", pages), ("filter of Fleet", fleet), ("time and difference of a device", device), ("test bench", bench), ("a write", write), ("messages of a queue", read_queue)]:
+            attempt(f"without script: {name}", action)
+        browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
 
     def live(self):
         browser = self.browser
@@ -326,6 +392,46 @@ class Check:
             browser.click(browser.find(".bench-col form .primary"))
             browser.wait("it matches", "return document.body.innerText.includes('freezer-too-warm.json matches') || document.querySelector('.bench-col .when.ok') !== null")
 
+        def older():
+            self.open("/live")
+            newest = browser.script("return document.querySelector('#stream li').id")
+            browser.click(browser.find("#older"))
+            browser.wait("earlier changes", "return location.search.includes('before=') && document.querySelector('#stream li') !== null")
+            expect(browser.script("return document.getElementById(arguments[0]) === null", newest), "the newest change is on the page before")
+            browser.click(browser.link("Newest changes"))
+            browser.wait("the newest", "return !location.search.includes('before=')")
+
+        def paused():
+            self.open("/live")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            browser.keys("p")
+            self.stack.report("House A#Kitchen#Kettle", {"temp": {"value": time.time()}})
+            browser.wait("it waits", "return document.querySelector('#paused')?.innerText.includes('1 change is waiting')")
+            browser.click(browser.find("#paused button"))
+            browser.wait("it is shown", "return document.querySelector('#paused') === null && document.querySelector('#stream li').innerText.includes('Kettle')")
+
+        def new_client():
+            self.open("/deliveries")
+            browser.click(browser.link("New client"))
+            browser.type(browser.find("#name"), "Cold chain audit")
+            browser.type(browser.find("#url"), f"http://127.0.0.1:{self.stack.receiver.server_port}/ok")
+            browser.type(browser.find("#client-id"), "cold-chain")
+            browser.click(browser.find("form[action^='/deliveries/create'] .primary"))
+            browser.wait("the secret", "return document.body.innerText.includes('whsec_')")
+            browser.screenshot(self.screenshots / "client-created.png")
+            browser.click(browser.find("#new [data-close]"))
+            browser.wait("the list", "return location.search.includes('client=cold-chain')")
+            expect("whsec_" not in browser.text(), "the secret is shown again")
+
+        def conflict():
+            self.open(f"/device?id={FREEZER_QUERY}&edit=1")
+            self.stack.api("PATCH", f"/v1/shadows/{FREEZER_QUERY}/desired", {"mode": "boost"})
+            browser.type(browser.find("textarea[name=patch]"), '{"mode":"normal"}')
+            browser.click(browser.find("#edit .primary"))
+            browser.wait("the conflict", "return document.body.innerText.includes('Your text is kept')")
+            browser.click(browser.find("button[form=edit-form]"))
+            browser.wait("it is applied", "return document.querySelector('.toast')?.innerText.includes('Written')")
+
         def redeliver():
             self.open("/deliveries?client=facility-desk")
             browser.click(browser.find("tbody td:first-child a[href*='delivery=']"))
@@ -350,6 +456,10 @@ class Check:
             ("the time slider opens a past state", slider),
             ("the bench explains a recorded change and tries a draft", bench),
             ("the bench explains a typed change", typed),
+            ("earlier changes in Live", older),
+            ("a paused stream counts what waits", paused),
+            ("a new client and its secret", new_client),
+            ("a conflict of edits", conflict),
             ("a delivery is redelivered", redeliver),
             ("a test is sent", send_test),
             ("a redrive after its dry run", redrive),
@@ -453,6 +563,7 @@ def main():
         one.every_page()
         write_sheets(browser, arguments.screenshots, [name for name, _, _ in PAGES], arguments.design)
         one.navigation()
+        one.without_script()
         one.live()
         one.live_parts()
         one.use()
@@ -466,4 +577,5 @@ def main():
     sys.exit(1 if failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

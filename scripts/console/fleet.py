@@ -148,7 +148,8 @@ def fill(stack, devices):
     stack.report(hostile, {"<b>name</b>": "</td><script>alert(2)</script>", "long": "x" * 300_000, "\u202ertl": "</textarea>"})
     stack.report(BUSY, {f"field{at:04}": {"value": at} for at in range(BUSY_FIELDS)})
     for at in range(BUSY_CHANGES):
-        stack.report(BUSY, {f"field{at % 7:04}": {"value": at}})
+        # Never the value that the field has.
+        stack.report(BUSY, {f"field{at % 7:04}": {"value": BUSY_FIELDS + at}})
     rooms = ["Kitchen", "Basement", "Attic", "Hall", "Garage"]
     for start in range(0, devices, 100):
         reports = []

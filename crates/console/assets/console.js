@@ -36,8 +36,9 @@
       dot.textContent = isLive ? dot.dataset.live : text;
     }
   };
-  let source = null, paused = false, lostSince = 0, opened = 0, missed = 0, waiting = [];
-  const limit = 200;
+  let source = null, paused = false, lostSince = 0, opened = 0, waiting = [];
+  // Entries of a list. Beyond it the oldest go, and "Older" with them: it would leave a gap.
+  const limit = 1000;
 
   const parse = (html) => {
     const template = document.createElement("template");
@@ -142,7 +143,10 @@
     const below = isStream ? [...list.children].find((other) => !(written(other) > written(entry))) ?? null : list.firstChild;
     list.insertBefore(entry, below);
     tint(entry);
-    while (list.children.length > limit) list.lastElementChild.remove();
+    while (list.children.length > limit) {
+      list.lastElementChild.remove();
+      if (isStream) one("#older")?.remove();
+    }
   };
   const isRead = (list) => list.matches(":hover") || list.contains(document.activeElement)
     || list.getBoundingClientRect().top < 0;
@@ -153,12 +157,14 @@
     if (entry.id && (document.getElementById(entry.id) || waiting.some((other) => other.id === entry.id))) return;
     const previous = document.getElementById("none-yet");
     if (previous) previous.remove();
-    if (list.id === "stream" && isRead(list)) {
-      waiting.push(entry);
-      if (waiting.length > limit) waiting.shift();
-      return held(waiting.length, "change");
-    }
-    insert(list, entry);
+    if (list.id !== "stream") return insert(list, entry);
+    const behind = one("#behind"), seconds = (Date.now() - written(entry)) / 1000;
+    if (behind && seconds >= 0 && seconds < 30) behind.textContent = `, ${seconds.toFixed(1)} s behind`;
+    if (!paused && !isRead(list)) return insert(list, entry);
+    waiting.push(entry);
+    if (waiting.length > limit) waiting.shift();
+    if (paused) return pausedNote();
+    held(waiting.length, "change");
   };
   const release = () => {
     const list = one("#stream");
@@ -202,14 +208,14 @@
   setInterval(lost, 1000);
 
   const connect = () => {
-    if (!holder || !holder.dataset.events || paused || document.hidden) return;
+    if (!holder || !holder.dataset.events || (paused && !isStreaming()) || document.hidden) return;
     source?.close();
     source = new EventSource(holder.dataset.events);
     source.addEventListener("ready", () => {
       if (opened++ > 0) refresh();
       lostSince = 0;
       one("#lost")?.remove();
-      show(true);
+      show(!paused, "Paused");
     });
     source.addEventListener("fragment", (event) => replace(event.data));
     source.addEventListener("entry", (event) => add(event.data));
@@ -226,10 +232,34 @@
     source = null;
     show(false, text);
   };
-  const pause = (button) => {
+  // The stream goes on while it is paused, so that the note can count; other pages are read again afterwards.
+  const isStreaming = () => one("#stream") !== null;
+  let pausedAt = "";
+  const pausedNote = () => {
+    let note = one("#paused");
+    if (!note) {
+      note = make("div", { id: "paused", className: "note info", role: "status" });
+      const resume = make("button", { className: "btn small", type: "button", textContent: "Resume" });
+      resume.dataset.pause = "";
+      note.append(make("div"), resume);
+      holder.prepend(note);
+    }
+    const count = waiting.length === 1 ? "1 change is waiting" : `${waiting.length} changes are waiting`;
+    one("div", note).textContent = `Paused at ${pausedAt}.${isStreaming() ? ` ${count}.` : ""}`;
+  };
+  const pause = () => {
     paused = !paused;
-    button.setAttribute("aria-pressed", paused);
-    button.textContent = paused ? "Resume" : "Pause";
+    pausedAt = new Date().toLocaleTimeString("en-GB");
+    if (paused) pausedNote(); else one("#paused")?.remove();
+    for (const button of all("[data-pause]")) {
+      if (button.closest("#paused")) continue;
+      button.setAttribute("aria-pressed", paused);
+      button.textContent = paused ? "Resume" : "Pause";
+    }
+    if (isStreaming()) {
+      show(!paused, "Paused");
+      return paused || release();
+    }
     if (paused) disconnect("Paused"); else connect();
   };
   // Browsers allow six connections per host: a hidden page gives its own back.
@@ -238,7 +268,7 @@
   addEventListener("pageshow", (event) => event.persisted && connect());
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-pause]");
-    if (button) pause(button);
+    if (button) pause();
   });
   connect();
 

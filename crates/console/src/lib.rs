@@ -8,7 +8,7 @@
 //! - `view`: one request: time zone, links, the frame around a page
 //! - `components`: parts that pages share; `json`: JSON texts as lines
 //! - `pages`: one module per page: a model, a function from it to HTML, and handlers
-//! - `matches`: the registrations that match a change
+//! - `subject`: a change as registrations see it; `matches`: the registrations that match it
 //! - `live`: changes as they happen, as fragments of pages
 //!
 //! A handler reads with the use cases of the HTTP API, builds a model and renders it. All text is escaped by `maud`; pages
@@ -24,6 +24,7 @@ mod matches;
 mod pages;
 pub mod security;
 mod state;
+mod subject;
 mod time;
 mod tree;
 mod view;

@@ -192,7 +192,7 @@ impl Live {
         let documents = std::mem::take(&mut change.documents);
         let matches = (!documents.is_empty()).then(|| {
             let matcher = &console.matcher;
-            matcher.matches(&console.services, &documents, &change.shadow)
+            matcher.matches(&console.services, documents, &change.shadow)
         });
         let of = change;
         let change = Arc::new(LiveChange { of, matches });
@@ -428,10 +428,14 @@ impl Listener {
 
     /// Sends what the feed has. The script leaves out what the page has.
     async fn read_feed(&mut self) {
-        let latest = changes::latest_of_feed(&self.view, CAUGHT_UP).await;
-        let Page::Live(filter) = &self.page else {
+        let latest = changes::of_feed(&self.view, &FeedStart::Now, CAUGHT_UP).await;
+        let latest = latest.inspect_err(|error| {
+            tracing::warn!(%error, "the newest changes cannot be read");
+        });
+        let (Page::Live(filter), Ok(latest)) = (&self.page, latest) else {
             return;
         };
+        let latest: Vec<_> = latest.changes.into_iter().map(changes::unmatched).collect();
         self.view.now = self.view.console.now();
         let kept = latest
             .iter()

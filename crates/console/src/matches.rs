@@ -5,18 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use antumbra_http_api::{RegistrationFiles, Services};
-use antumbra_registration::{
-    Change, DiffCell, KeyAttributes, RegistrationId, Registrations, Scratch, ShadowRef, explain,
-    plan,
-};
+use antumbra_registration::{Change, RegistrationId, Registrations, Scratch, explain, plan};
 use antumbra_service::history::DocumentChange;
 use antumbra_service::shadows::{ShadowId, State};
-use antumbra_shadow::{Document, Model, Timestamp};
+use antumbra_shadow::{Model, Timestamp};
+use antumbra_wire::notification::write_change;
 use maud::{Markup, html};
 use serde_json::value::RawValue;
 
 use crate::components::{cut, number};
 use crate::json::{self, Json};
+use crate::subject::Subject;
 use crate::view::View;
 
 /// Time for which the registrations are not read again.
@@ -47,8 +46,10 @@ pub(crate) struct Verdict {
 /// A recorded change with its documents, and the verdicts of all registrations on it.
 #[derive(Debug, Default)]
 pub(crate) struct Explained {
-    pub(crate) changes: Vec<DocumentChange>,
+    pub(crate) subjects: Vec<Subject>,
     pub(crate) verdicts: Vec<Verdict>,
+    /// The notification of the first registration that matches, without its id; empty if none does.
+    pub(crate) notification: String,
 }
 
 /// Matches of recorded changes, by time.
@@ -104,16 +105,10 @@ impl Rules {
         }
     }
 
-    fn matching(
-        &self,
-        shadow: &ShadowId,
-        change: &DocumentChange,
-        model: &Model,
-        scratch: &mut Scratch,
-    ) -> Vec<Match> {
-        with_change(shadow, change, model, |of| {
-            let found = plan(&self.registrations, of, scratch).iter();
-            found.map(|id| self.named(*id, change.state)).collect()
+    fn matching(&self, subject: &Subject, model: &Model, scratch: &mut Scratch) -> Vec<Match> {
+        subject.with(model, |change| {
+            let found = plan(&self.registrations, change, scratch).iter();
+            found.map(|id| self.named(*id, subject.state())).collect()
         })
     }
 }
@@ -154,7 +149,7 @@ impl Matcher {
     pub(crate) fn matches(
         &self,
         services: &Services,
-        changes: &[DocumentChange],
+        changes: Vec<DocumentChange>,
         of: &ShadowId,
     ) -> Vec<Match> {
         let Some(rules) = self.rules(&services.registrations) else {
@@ -162,8 +157,10 @@ impl Matcher {
         };
         let model = services.shadows.model();
         let mut scratch = Scratch::default();
-        let changes = changes.iter();
-        let found = changes.map(|change| rules.matching(of, change, model, &mut scratch));
+        let subjects = changes
+            .into_iter()
+            .map(|change| Subject::recorded(of, change));
+        let found = subjects.map(|subject| rules.matching(&subject, model, &mut scratch));
         found.flatten().collect()
     }
 
@@ -187,9 +184,10 @@ impl Matcher {
         let mut scratch = Scratch::default();
         let mut bytes = 0;
         let replay = history.replay(shadow, times, limit, view.now, |change| {
-            bytes += document_bytes(&change);
-            let matching = rules.matching(shadow, &change, model, &mut scratch);
-            found.entry(change.time).or_default().extend(matching);
+            let subject = Subject::recorded(shadow, change);
+            bytes += subject.bytes();
+            let matching = rules.matching(&subject, model, &mut scratch);
+            found.entry(subject.time).or_default().extend(matching);
             bytes < BYTES
         });
         if let Err(error) = replay.await {
@@ -205,7 +203,7 @@ impl Matcher {
         let mut explained = Explained::default();
         if let Some(history) = &services.history {
             let replay = history.replay(shadow, [at, at], DOCUMENTS, view.now, |change| {
-                explained.changes.push(change);
+                explained.subjects.push(Subject::recorded(shadow, change));
                 true
             });
             if let Err(error) = replay.await {
@@ -216,54 +214,25 @@ impl Matcher {
             return explained;
         };
         let model = services.shadows.model();
-        for change in &explained.changes {
-            let verdicts = with_change(shadow, change, model, |change| {
-                explain(&rules.registrations, change)
-            });
+        for subject in &explained.subjects {
+            let verdicts = subject.with(model, |change| explain(&rules.registrations, change));
+            let is_first = explained.notification.is_empty();
+            let matching = verdicts.iter().find(|one| one.unmet.is_none());
+            if is_first && let Some(matching) = matching {
+                let parts = rules.registrations[matching.id].send;
+                let write = |change: &Change<'_>| {
+                    write_change(&mut explained.notification, change, parts);
+                };
+                subject.with(model, write);
+            }
             let verdicts = verdicts.into_iter().map(|one| Verdict {
                 unmet: one.unmet,
-                one: rules.named(one.id, change.state),
+                one: rules.named(one.id, subject.state()),
             });
             explained.verdicts.extend(verdicts);
         }
         explained
     }
-}
-
-fn document_bytes(change: &DocumentChange) -> usize {
-    let documents = [&change.old, &change.new].into_iter().flatten();
-    documents.map(|document| document.as_str().len()).sum()
-}
-
-/// Calls `then` with a change as registrations see it.
-fn with_change<R>(
-    shadow: &ShadowId,
-    change: &DocumentChange,
-    model: &Model,
-    then: impl FnOnce(&Change<'_>) -> R,
-) -> R {
-    let [old, new] = [&change.old, &change.new].map(|one| one.as_ref().map(Document::view));
-    let diff = DiffCell::new(old, new, model);
-    let version = u64::try_from(change.version.0).ok();
-    then(&Change {
-        key: &change.key,
-        key_attributes: KeyAttributes::default(),
-        shadow: Some(ShadowRef {
-            id: shadow.id(),
-            name: shadow.name(),
-            state: change.state,
-        }),
-        operation: change.operation,
-        expired: false,
-        version,
-        previous_version: version.and_then(|version| version.checked_sub(1)),
-        client_token: change.client_token.as_deref(),
-        timestamp: i64::try_from(change.time.nanoseconds()).ok(),
-        old,
-        new,
-        diff: &diff,
-        acknowledged: None,
-    })
 }
 
 /// The test bench with a recorded change, and with a registration if it is named.

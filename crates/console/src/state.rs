@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use crate::live::{Follow, Live};
 use crate::matches::Matcher;
 use crate::pages::deliveries::LastAttempts;
-use crate::pages::queues::CountsCache;
+use crate::pages::queues::{CountsCache, OldestRead};
 use crate::security::Logins;
 
 /// Facts about the deployment, shown beside every page.
@@ -60,6 +60,7 @@ pub struct Console {
     pub(crate) device_changes: usize,
     pub(crate) last_attempts: LastAttempts,
     pub(crate) counts: CountsCache,
+    pub(crate) oldest: OldestRead,
 }
 
 /// Numbers beside the names of pages, as of the last read of these pages.
@@ -86,6 +87,7 @@ impl Console {
             device_changes: options.device_changes,
             last_attempts: LastAttempts::default(),
             counts: CountsCache::default(),
+            oldest: OldestRead::default(),
         })
     }
 

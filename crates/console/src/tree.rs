@@ -37,7 +37,16 @@ pub(crate) struct Cell {
     pub(crate) number: Option<String>,
 }
 
+/// A value that arrives so much later than it was measured is late.
+const LATE_NANOSECONDS: i128 = 60 * 1_000_000_000;
+
 impl Cell {
+    /// Nanoseconds between measuring and writing, if the value came late.
+    pub(crate) fn late(&self) -> Option<i128> {
+        let late = self.written?.nanoseconds() - self.measured?.nanoseconds();
+        (late > LATE_NANOSECONDS).then_some(late)
+    }
+
     /// The time of the value, and whether it is the device's.
     pub(crate) fn time(&self) -> Option<(Timestamp, bool)> {
         let measured = self.measured.map(|time| (time, true));
@@ -87,20 +96,24 @@ pub(crate) struct Tree {
     pub(crate) leaves: usize,
 }
 
-/// Puts the documents of a shadow together. `opened` are pointers of branches to show open, however long the tree is;
-/// without it, nothing is folded.
+/// Puts the documents of a shadow together. `other` is a document whose values have rows too, without being shown.
+/// `opened` are pointers of branches to show open, however long the tree is; without it, nothing is folded.
 pub(crate) fn tree(
     reported: Option<Timed<'_>>,
     desired: Option<Timed<'_>>,
+    other: Option<Timed<'_>>,
     delta: &Document,
     model: &Model,
     opened: Option<&[&str]>,
 ) -> Tree {
-    let nodes = merged(
-        nodes(reported, true, model),
-        nodes(desired, false, model),
-        false,
-    );
+    let nodes = [
+        (reported, Side::Reported),
+        (desired, Side::Desired),
+        (other, Side::Other),
+    ]
+    .into_iter()
+    .map(|(timed, side)| nodes(timed, side, model))
+    .fold(Vec::new(), |all, more| merged(all, more, false));
     let mut rows = Rows {
         delta,
         model,
@@ -118,7 +131,7 @@ pub(crate) fn tree(
     }
 }
 
-fn nodes<'a>(timed: Option<Timed<'a>>, is_reported: bool, model: &Model) -> Vec<Node<'a>> {
+fn nodes<'a>(timed: Option<Timed<'a>>, side: Side, model: &Model) -> Vec<Node<'a>> {
     let Some(timed) = timed else {
         return Vec::new();
     };
@@ -126,7 +139,7 @@ fn nodes<'a>(timed: Option<Timed<'a>>, is_reported: bool, model: &Model) -> Vec<
     let mut walk = Walk {
         model,
         times: times.map(|times| Box::new(times) as Box<dyn Iterator<Item = Timestamp>>),
-        is_reported,
+        side,
     };
     walk.children(timed.document.view(), "")
 }
@@ -135,7 +148,15 @@ fn nodes<'a>(timed: Option<Timed<'a>>, is_reported: bool, model: &Model) -> Vec<
 struct Walk<'m> {
     model: &'m Model,
     times: Option<Box<dyn Iterator<Item = Timestamp> + 'm>>,
-    is_reported: bool,
+    side: Side,
+}
+
+/// The document that a node is of.
+#[derive(Clone, Copy)]
+enum Side {
+    Reported,
+    Desired,
+    Other,
 }
 
 impl Walk<'_> {
@@ -172,9 +193,10 @@ impl Walk<'_> {
             false => (self.children(view, &path), None),
         };
         let held = Some((view, written));
-        let (reported, desired) = match self.is_reported {
-            true => (held, None),
-            false => (None, held),
+        let (reported, desired) = match self.side {
+            Side::Reported => (held, None),
+            Side::Desired => (None, held),
+            Side::Other => (None, None),
         };
         Node {
             name,
@@ -221,22 +243,22 @@ fn is_value_object(view: View<'_>, model: &Model) -> bool {
         && view.children().all(|child| is_known(&child.key()))
 }
 
-/// Puts the nodes of both documents together, by name.
-fn merged<'a>(reported: Vec<Node<'a>>, desired: Vec<Node<'a>>, is_array: bool) -> Vec<Node<'a>> {
-    if desired.is_empty() {
-        return reported;
+/// Puts the nodes of two documents together, by name.
+fn merged<'a>(mut all: Vec<Node<'a>>, more: Vec<Node<'a>>, is_array: bool) -> Vec<Node<'a>> {
+    if all.is_empty() || more.is_empty() {
+        all.extend(more);
+        return all;
     }
-    let mut all = reported;
     let places: HashMap<String, usize> = all
         .iter()
         .enumerate()
         .map(|(place, node)| (node.name.to_string(), place))
         .collect();
-    for node in desired {
+    for node in more {
         match places.get(node.name.as_ref()) {
             Some(place) => {
                 let held = &mut all[*place];
-                held.desired = node.desired;
+                held.desired = node.desired.or(held.desired);
                 held.is_array |= node.is_array;
                 let below = std::mem::take(&mut held.children);
                 // A value on either side makes the row a value.
@@ -373,6 +395,7 @@ mod tests {
         let tree = tree(
             timed(&reported),
             timed(&desired),
+            None,
             &delta,
             &model,
             Some(opened),

@@ -1,10 +1,14 @@
 //! `/live`: changes as they are written.
 
-use std::collections::HashSet;
+mod inspector;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use antumbra_registration::{Change, DiffCell, KeyAttributes, Pattern, ShadowRef};
-use antumbra_service::history::{ChangedDocument, DocumentChange, Operation};
+use antumbra_registration::Pattern;
+use antumbra_service::history::feed::{EarlierChanges, FeedChange, FeedError, FeedStart};
+use antumbra_service::history::{ChangedDocument, Operation};
+use antumbra_service::paging::Cursor;
 use antumbra_shadow::{Model, Patch, State, Timestamp};
 use axum::Router;
 use axum::response::Response;
@@ -13,22 +17,17 @@ use maud::{Markup, html};
 use serde_json::value::RawValue;
 
 use crate::components::{
-    Tone, badge, cmd, command, cut, cut_at, empty, error_note, live_state, note, number,
-    shadow_link,
+    Tone, badge, cmd, command, empty, error_note, live_state, note, number, shadow_link,
 };
 use crate::live::{LiveChange, RECENT, ShadowChange};
-use crate::matches::{self, Explained, Match, Verdict};
+use crate::matches;
 use crate::pages::device::change_values;
 use crate::state::Console;
+use crate::subject::Subject;
 use crate::view::{Nav, View};
 
-/// Values of a change in the list, and when it is selected.
+/// Values of a change in the list.
 const VALUES: usize = 6;
-const SELECTED_VALUES: usize = 50;
-/// Registrations in the inspector.
-const VERDICTS: usize = 12;
-/// Characters of a document in the inspector.
-const DOCUMENT_CHARS: usize = 4000;
 
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new().route("/live", get(show))
@@ -106,85 +105,144 @@ fn passes(pattern: &Pattern, change: &ShadowChange, document: &ChangedDocument) 
         .collect();
     let patch = serde_json::to_string(&leaves).ok();
     let documents = patch.and_then(|text| Patch::parse(&text).ok()?.documents().ok());
-    let Some([old, new]) = &documents else {
+    let Some([old, new]) = documents else {
         return false;
     };
     let recorded = &change.change;
-    let [old, new] = [Some(old.view()), Some(new.view())];
-    let model = Model::default();
-    let diff = DiffCell::new(old, new, &model);
-    pattern.matches(&Change {
-        key: "",
-        key_attributes: KeyAttributes::default(),
-        shadow: Some(ShadowRef {
-            id: change.shadow.id(),
-            name: change.shadow.name(),
-            state: document.state,
-        }),
+    let subject = Subject {
+        key: String::new(),
+        shadow: Some((change.shadow.clone(), document.state)),
         operation: recorded.operation,
-        expired: false,
         version: u64::try_from(recorded.version.0).ok(),
-        previous_version: None,
-        client_token: recorded.client_token.as_deref(),
-        timestamp: i64::try_from(recorded.time.nanoseconds()).ok(),
-        old,
-        new,
-        diff: &diff,
-        acknowledged: None,
+        client_token: recorded.client_token.clone(),
+        time: recorded.time,
+        old: Some(old),
+        new: Some(new),
+    };
+    subject.with(&Model::default(), |change| pattern.matches(change))
+}
+
+/// Changes of the feed before a position. None if it is switched off.
+pub(crate) async fn of_feed(
+    view: &View,
+    start: &FeedStart,
+    limit: usize,
+) -> Result<EarlierChanges, FeedError> {
+    match &view.console.services.feed {
+        Some(feed) => feed.before(start, limit).await,
+        None => Ok(EarlierChanges::default()),
+    }
+}
+
+/// A change whose matches are not known.
+pub(crate) fn unmatched(change: FeedChange) -> LiveChange {
+    LiveChange {
+        of: ShadowChange::from(change),
+        matches: None,
+    }
+}
+
+/// Changes that a page shows, newest first.
+#[derive(Default)]
+struct Listed {
+    changes: Vec<Arc<LiveChange>>,
+    /// Position before them in the feed, if it has earlier ones.
+    before: Option<Cursor>,
+    /// Days for which the feed is kept.
+    kept_days: u32,
+}
+
+/// The changes before a position of the feed.
+async fn earlier(view: &View, before: &str) -> Result<Listed, FeedError> {
+    let read = of_feed(view, &FeedStart::parse(before), RECENT).await?;
+    let changes = read.changes.into_iter().map(unmatched);
+    Ok(Listed {
+        changes: changes.map(Arc::new).collect(),
+        before: read.before,
+        kept_days: read.kept_days,
     })
 }
 
-/// The newest changes of the feed. None if it is switched off or cannot be read.
-pub(crate) async fn latest_of_feed(view: &View, limit: usize) -> Vec<LiveChange> {
-    let Some(feed) = &view.console.services.feed else {
-        return Vec::new();
+/// The newest changes: of the feed, and those that the reader saw and that are not in the feed yet.
+async fn newest(view: &View) -> Result<Listed, FeedError> {
+    let recent = view.console.live.recent();
+    let mut listed = earlier(view, "now").await?;
+    let recorded: HashSet<&str> = listed.changes.iter().map(|one| &*one.of.id).collect();
+    let oldest = listed.changes.last().map(|one| one.of.change.time);
+    let is_later = |change: &Arc<LiveChange>| {
+        // Earlier ones are on the pages before, if there are any.
+        let is_before = oldest.is_some_and(|oldest| change.of.change.time < oldest);
+        !recorded.contains(&*change.of.id) && (!is_before || listed.before.is_none())
     };
-    let latest = feed.latest(limit).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the newest changes cannot be read");
-        Vec::new()
-    });
-    let unknown = |change| LiveChange {
-        of: ShadowChange::from(change),
-        matches: None,
-    };
-    latest.into_iter().map(unknown).collect()
-}
-
-/// The newest changes, newest first: of the feed, and those that the reader saw.
-async fn latest(view: &View) -> Vec<Arc<LiveChange>> {
-    let mut all = view.console.live.recent();
-    let seen: HashSet<String> = all.iter().map(|change| change.of.id.clone()).collect();
-    let recorded = latest_of_feed(view, RECENT).await.into_iter();
-    let recorded = recorded.filter(|change| !seen.contains(&change.of.id));
-    all.extend(recorded.map(Arc::new));
-    all.sort_by_key(|change| std::cmp::Reverse(change.of.change.time));
-    all.truncate(RECENT);
-    all
+    let unrecorded: Vec<_> = recent.iter().filter(|one| is_later(one)).cloned().collect();
+    // The reader knows the matches.
+    let known: HashMap<&str, &Arc<LiveChange>> =
+        recent.iter().map(|one| (&*one.of.id, one)).collect();
+    for change in &mut listed.changes {
+        if let Some(seen) = known.get(&*change.of.id) {
+            *change = Arc::clone(seen);
+        }
+    }
+    listed.changes.extend(unrecorded);
+    listed
+        .changes
+        .sort_by_key(|change| std::cmp::Reverse(change.of.change.time));
+    Ok(listed)
 }
 
 async fn show(view: View) -> Response {
     let filter = Filter::of(&view);
-    let recent = latest(&view).await;
-    let shown: Vec<&Arc<LiveChange>> = recent
+    let before = view.get("before");
+    let (listed, fault) = match before {
+        Some(before) => match earlier(&view, before).await {
+            Ok(listed) => (listed, None),
+            Err(fault) => (Listed::default(), Some(fault)),
+        },
+        None => match newest(&view).await {
+            Ok(listed) => (listed, None),
+            // The reader may still see changes.
+            Err(fault) => {
+                let changes = view.console.live.recent();
+                let listed = Listed {
+                    changes,
+                    ..Listed::default()
+                };
+                (listed, Some(fault))
+            }
+        },
+    };
+    let read = listed.changes.len();
+    let shown: Vec<&Arc<LiveChange>> = listed
+        .changes
         .iter()
         .filter(|change| filter.keeps(&change.of))
         .collect();
     let wanted = view.get("change");
-    let selected = wanted.and_then(|id| recent.iter().find(|change| change.of.id == id));
+    let selected = wanted.and_then(|id| listed.changes.iter().find(|change| change.of.id == id));
     let inspector = match selected {
-        Some(change) => Some(inspect(&view, &change.of).await),
+        Some(change) => Some(inspector::inspect(&view, &change.of).await),
         None => None,
     };
     let content = html! {
         div.head {
-            h1 { "Live" } span.mute { "Changes as they are written" }
-            span.push.soft { (live_state("Following")) }
+            h1 { "Live" }
+            @match before {
+                None => {
+                    span.mute { "Changes as they are written" }
+                    span.push.soft { (live_state("Following")) span #behind {} }
+                }
+                Some(_) => {
+                    span.mute { "Earlier changes" }
+                    span.push { a.btn href=(view.with(&[("before", ""), ("change", ""), ("doc", "")])) { "Newest changes" } }
+                }
+            }
         }
-        div.stack data-events=(events(&view)) {
+        div.stack data-events=[before.is_none().then(|| events(&view))] {
             (form(&view, &filter))
             @if let Some(fault) = &filter.fault { (error_note("The pattern cannot be used.", fault, &view)) }
+            @if let Some(fault) = &fault { (error_note("The change feed cannot be read.", fault, &view)) }
             @if wanted.is_some() && selected.is_none() {
-                (note(Tone::Plain, "The selected change is not among the newest any more.",
+                (note(Tone::Plain, "The selected change is not among these any more.",
                     &html! { "The timeline of its device has it." }, &html! {}))
             }
             div.cols.cols-inspect[inspector.is_some()] {
@@ -192,17 +250,13 @@ async fn show(view: View) -> Response {
                     div.held-back #held role="status" hidden {
                         span {} a href="#stream" { "Show them" } span.push.mute { "the list stands still while you read" }
                     }
-                    @if shown.is_empty() { div #none-yet { (none(&view, recent.len())) } }
+                    @if shown.is_empty() { div #none-yet { (none(&view, read)) } }
                     ol.stream #stream {
                         @for change in &shown {
                             (entry(&view, change, selected.is_some_and(|one| one.of.id == change.of.id)))
                         }
                     }
-                    footer { span {
-                        @if shown.len() < recent.len() { (number(shown.len() as i64)) " of the newest " (number(recent.len() as i64)) " changes pass the filter" }
-                        @else { "The newest " (number(recent.len() as i64)) " changes, at most " (RECENT) }
-                        ". The past of a device is on its own page."
-                    } }
+                    (footer(&view, &listed, shown.len()))
                 }
                 @if let Some(inspector) = &inspector { (inspector) }
             }
@@ -212,10 +266,33 @@ async fn show(view: View) -> Response {
     view.page(Nav::Live, "Live", &content)
 }
 
+fn footer(view: &View, listed: &Listed, shown: usize) -> Markup {
+    let read = listed.changes.len();
+    let of = match view.get("before") {
+        Some(_) => "",
+        None => "the newest ",
+    };
+    html! {
+        footer {
+            span {
+                @if shown < read { (number(shown as i64)) " of " (of) (number(read as i64)) " changes pass the filter" }
+                @else { (number(read as i64)) " changes" @if !of.is_empty() { ", the newest" } }
+                @if listed.kept_days > 0 { "; the feed is kept for " (listed.kept_days) " days" }
+            }
+            @if let Some(before) = &listed.before {
+                a.btn.small.push #older href=(view.with(&[("before", &before.0), ("change", ""), ("doc", "")])) { "Older" }
+            }
+        }
+    }
+}
+
 fn none(view: &View, read: usize) -> Markup {
     if read > 0 {
         let detail = html! {
-            p { "None of the newest " (number(read as i64)) " changes passes. New ones appear here." }
+            p {
+                "None of " (number(read as i64)) " changes passes."
+                @if view.get("before").is_none() { " New ones appear here." }
+            }
             p { a.btn.quiet href=(view.href("/live", &[])) { "Clear filter" } }
         };
         return empty("No change here passes the filter", &detail);
@@ -312,157 +389,5 @@ fn operation(operation: Operation) -> Markup {
         Operation::Insert => badge(Tone::Ok, "insert"),
         Operation::Remove => badge(Tone::Bad, "remove"),
         Operation::Modify => html! {},
-    }
-}
-
-/// The selected change, beside the list.
-async fn inspect(view: &View, change: &ShadowChange) -> Markup {
-    let recorded = &change.change;
-    let matcher = &view.console.matcher;
-    let explained = matcher.explain(view, &change.shadow, recorded.time).await;
-    let state = recorded
-        .documents
-        .first()
-        .map_or(State::Reported, |document| document.state);
-    let documents = explained.changes.iter().find(|one| one.state == state);
-    let at = recorded.time.to_string();
-    let (id, name) = (change.shadow.id(), change.shadow.name());
-    html! {
-        aside.panel aria-label="Selected change" {
-            header {
-                h2 { "Change" }
-                span.push {
-                    a.btn.small href=(matches::bench(view, &change.shadow, recorded.time, state, None)) { "Try in test bench" } " "
-                    a.btn.small.quiet href=(view.with(&[("change", ""), ("doc", "")])) aria-label="Close the selected change" { "Close" }
-                }
-            }
-            div.body.stack { dl.kv {
-                dt { "Shadow" } dd { (shadow_link(view, &change.shadow)) }
-                dt { "Document" } dd { (states(change)) ", v" (number(recorded.version.0)) ", " (recorded.operation.as_str()) }
-                dt { "Written" } dd { (milliseconds(view, recorded.time)) ", " (view.ago(recorded.time)) }
-                @if let Some(token) = &recorded.client_token { dt { "Client token" } dd.mono { bdi { (cut(token)) } } }
-                dt { "Id" } dd.mono { bdi { (cut(&change.id)) } }
-                dt { "State then" } dd { a href=(view.href("/device", &[("id", id), ("name", name), ("at", &at)])) { "show" } }
-            } }
-            div.body.stack { h3 { "Changes" } (change_values(recorded, SELECTED_VALUES)) }
-            div.body.stack { h3 { "Registrations" } (verdicts(view, change, &explained)) }
-            @if let Some(documents) = documents { (document(view, documents)) }
-        }
-    }
-}
-
-/// The registrations that match the change, and those whose key does.
-fn verdicts(view: &View, change: &ShadowChange, explained: &Explained) -> Markup {
-    let is_other_key = |one: &Verdict| {
-        let unmet = one.unmet.as_deref();
-        unmet.is_some_and(|unmet| unmet.starts_with("on.key"))
-    };
-    let (others, mut shown): (Vec<&Verdict>, Vec<&Verdict>) =
-        explained.verdicts.iter().partition(|one| is_other_key(one));
-    shown.sort_by_key(|one| one.unmet.is_some());
-    let rest = others.len() + shown.len().saturating_sub(VERDICTS);
-    let at = change.change.time;
-    let name = |one: &Verdict| {
-        let Match { name, state, .. } = &one.one;
-        html! { a href=(matches::bench(view, &change.shadow, at, *state, Some(name))) { bdi { (cut(name)) } } }
-    };
-    html! {
-        @if explained.changes.is_empty() {
-            p.mute { "The documents before and after this change are not recorded, or not yet." }
-        } @else if explained.verdicts.is_empty() {
-            p.mute { "There are no registrations, or they have problems." }
-        }
-        ul {
-            @for one in shown.iter().take(VERDICTS) {
-                li.line {
-                    @match &one.unmet {
-                        None => { b.ok { "matches" } " " (name(one)) " " span.when { bdi { (cut(&one.one.target)) } } }
-                        Some(unmet) => { span.mute { "no" } " " (name(one)) " " span.when { bdi { (cut(unmet)) } } }
-                    }
-                }
-            }
-            @if rest > 0 { li.mute { (number(rest as i64)) " more do not match" } }
-        }
-    }
-}
-
-/// The document after the change, or before it.
-fn document(view: &View, change: &DocumentChange) -> Markup {
-    let is_old = view.get("doc") == Some("old");
-    let shown = match is_old {
-        true => &change.old,
-        false => &change.new,
-    };
-    html! {
-        div.body.stack {
-            div.line {
-                h3 { @if is_old { "Old" } @else { "New" } }
-                nav.seg.push aria-label="Document" {
-                    a href=(view.with(&[("doc", "")])) aria-current=[(!is_old).then_some("true")] { "new" }
-                    a href=(view.with(&[("doc", "old")])) aria-current=[is_old.then_some("true")] { "old" }
-                }
-            }
-            @match shown {
-                Some(document) => pre.json { bdi { (cut_at(&pretty(document.as_str()), DOCUMENT_CHARS)) } },
-                None => p.mute { "There was no document." },
-            }
-        }
-    }
-}
-
-/// JSON over several lines. Numbers stay as they are.
-fn pretty(json: &str) -> String {
-    let value = serde_json::from_str::<&serde_json::value::RawValue>(json);
-    let mut text = String::new();
-    let Ok(value) = value else {
-        return json.to_owned();
-    };
-    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    let line = |text: &mut String, depth: usize| {
-        text.push('\n');
-        text.push_str(&"  ".repeat(depth));
-    };
-    for c in value.get().chars() {
-        if is_string {
-            text.push(c);
-            is_string = is_escaped || c != '"';
-            is_escaped = !is_escaped && c == '\\';
-            continue;
-        }
-        match c {
-            '{' | '[' => {
-                depth += 1;
-                text.push(c);
-                line(&mut text, depth);
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut text, depth);
-                text.push(c);
-            }
-            ',' => {
-                text.push(c);
-                line(&mut text, depth);
-            }
-            ':' => text.push_str(": "),
-            c => {
-                is_string = c == '"';
-                text.push(c);
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_is_indented_and_numbers_keep_their_digits() {
-        assert_eq!(
-            pretty(r#"{"a":{"b":9007199254740993.10,"c":"x\"{,"},"d":[1]}"#),
-            "{\n  \"a\": {\n    \"b\": 9007199254740993.10,\n    \"c\": \"x\\\"{,\"\n  },\n  \"d\": [\n    1\n  ]\n}"
-        );
     }
 }

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod clients;
+mod create;
 mod inspector;
 mod list;
 mod model;
@@ -30,6 +31,7 @@ const REDELIVER: &str = "/deliveries/redeliver";
 const REDELIVER_SINCE: &str = "/deliveries/redeliver-since";
 const ENABLE: &str = "/deliveries/enable";
 const TEST: &str = "/deliveries/test";
+const CREATE: &str = "/deliveries/create";
 
 pub(super) fn routes() -> Router<Arc<Console>> {
     Router::new()
@@ -38,6 +40,7 @@ pub(super) fn routes() -> Router<Arc<Console>> {
         .route(REDELIVER_SINCE, post(write::redeliver_since))
         .route(ENABLE, post(write::enable))
         .route(TEST, post(write::test))
+        .route(CREATE, post(create::create))
 }
 
 /// The state of the page, from its URL or from a form.
@@ -94,7 +97,7 @@ async fn show(view: View) -> Response {
 
 async fn respond(view: &View, asked: Asked, failure: Option<Markup>) -> Response {
     let model = model(view, asked).await;
-    let content = render(view, &model, failure.as_ref());
+    let content = render(view, &model, failure.as_ref(), None);
     view.page(Nav::Deliveries, "Deliveries", &content)
 }
 
@@ -116,6 +119,7 @@ fn parts_of(view: &View, model: &Result<Model, String>) -> Parts {
             section.panel #clients data-part {
                 (empty("No clients yet", &html! {
                     p { "A client is a webhook that receives the events of the sensors it is linked to." }
+                    @if view.writes() { p { a.btn.primary href={ (view.href(PATH, &[("new", "1")])) "#new" } { "New client" } } }
                     (cmd(&command(view, "clients create 'Night watch' https://hooks.example.com/antumbra")))
                 }))
             }
@@ -144,12 +148,28 @@ fn head(view: &View) -> Markup {
             h1 { "Deliveries" }
             span.mute { "Webhooks to the clients of sensors" }
             span.push.soft { (live_state(live_text(view))) }
+            div.actions {
+                @if view.writes() { a.btn href={ (view.href(PATH, &[("new", "1")])) "#new" } { "New client" } }
+                @else { button.btn disabled title="start with --write" { "New client" } }
+            }
         }
     }
 }
 
-fn render(view: &View, model: &Result<Model, String>, failure: Option<&Markup>) -> Markup {
+/// The page, with the result of a write that failed, or with the panel of a new client.
+fn render(
+    view: &View,
+    model: &Result<Model, String>,
+    failure: Option<&Markup>,
+    new: Option<&Markup>,
+) -> Markup {
     let parts = parts_of(view, model);
+    let is_asked = view.get("new").is_some() && new.is_none();
+    let form = is_asked.then(|| create::form(view, &create::NewForm::default(), None));
+    let above = html! {
+        @if let Some(failure) = failure { (failure) }
+        @if let Some(new) = new.or(form.as_ref()) { (new) }
+    };
     let part = |wanted: &str| {
         let found = parts.iter().find(|(id, _)| *id == wanted);
         found.map(|(_, part)| part)
@@ -160,7 +180,7 @@ fn render(view: &View, model: &Result<Model, String>, failure: Option<&Markup>) 
             return html! {
                 (head(view))
                 div.stack data-events=[view.events(PATH, &[])] {
-                    @if let Some(failure) = failure { (failure) }
+                    (above)
                     @for (_, part) in &parts { (part) }
                 }
             };
@@ -176,7 +196,7 @@ fn render(view: &View, model: &Result<Model, String>, failure: Option<&Markup>) 
         (head(view))
         // The client that is shown stays, also if another one needs attention meanwhile.
         div.stack data-events=[view.events(PATH, &[("client", &asked.client)])] {
-            @if let Some(failure) = failure { (failure) }
+            (above)
             @if let Some(held) = model.held { (clients::ask_enable(view, asked, held)) }
             @if let Some(part) = part("clients") { (part) }
             (list::filter(view, model))

@@ -36,7 +36,7 @@ use crate::time;
 use crate::view::{Nav, View, refused};
 
 use recorded::Recorded;
-pub(crate) use state::panel as state_panel;
+pub(crate) use state::{lateness, panel as state_panel};
 pub(crate) use timeline::{entry as timeline_entry, values as change_values};
 
 /// Names of shadows that a page links to.
@@ -217,7 +217,7 @@ fn content(
     html! {
         div.stack #device data-events=[at.is_none().then(|| events(view, &device.shadow))] {
             @if let Some(fault) = &fault { (error_note("The time cannot be read.", fault, view)) }
-            (moment(view, device))
+            (moment(view, device, recorded))
             @if let Ok(Some(recorded)) = recorded { (time_bar::panel(view, device, recorded)) }
             div.cols.cols-device {
                 div.stack {
@@ -237,7 +237,7 @@ fn content(
                     }
                 }
             }
-            @if device.keeps_history { (compare::panel(view, device, compared)) }
+            @if device.keeps_history { (compare::panel(view, compared)) }
             (cmd(&shown_command(view, device)))
         }
     }
@@ -335,7 +335,7 @@ fn head(view: &View, device: &Device) -> Markup {
 }
 
 /// Note on the state at the time that is shown.
-fn moment(view: &View, device: &Device) -> Markup {
+fn moment(view: &View, device: &Device, recorded: &Result<Option<Recorded>, StoreError>) -> Markup {
     let Some((at, state)) = &device.past else {
         return html! {
             @if device.current.is_none() {
@@ -367,7 +367,15 @@ fn moment(view: &View, device: &Device) -> Markup {
             }
         }
         StateAt::DidNotExist => html! {
-            div.note role="status" { div { b { "The shadow did not exist at " (when) "." } } (back) }
+            @let [_, next] = recorded.as_ref().ok().and_then(Option::as_ref).map_or([None; 2], |recorded| recorded.neighbours(Some(*at)));
+            div.note role="status" {
+                div {
+                    b { "The shadow did not exist at " (when) "." }
+                    @if let Some(next) = next { " " span.soft { "Its next change is of " (view.at(next)) "." } }
+                }
+                @if let Some(next) = next { a.btn.small href=(view.with(&[("at", &next.to_string())])) { "Show that change" } " " }
+                (back)
+            }
         },
         StateAt::BeforeRetention { since } => html! {
             div.note role="status" {

@@ -20,6 +20,7 @@ use crate::components::{
     Tone, badge, cmd, command, cut, empty, error_note, live_state, number, pointer, quoted,
     shadow_link, size,
 };
+use crate::pages::device::lateness;
 use crate::state::Console;
 use crate::tree::{Cell, Content, Timed, tree};
 use crate::view::{Nav, View};
@@ -117,7 +118,7 @@ fn newest(held: &StoredDocument, model: &Model) -> Option<(String, Cell)> {
         document: &held.document,
         times: Some(&times),
     };
-    let rows = tree(Some(timed), None, &Default::default(), model, None).rows;
+    let rows = tree(Some(timed), None, None, &Default::default(), model, None).rows;
     let leaves = rows.into_iter().filter_map(|row| match row.content {
         Content::Leaf { reported, .. } => Some((row.pointer, reported?)),
         Content::Branch { .. } => None,
@@ -468,7 +469,10 @@ pub(crate) fn render_row(view: &View, row: &FleetRow) -> Markup {
             }
             td.num.p2.soft { (version(row.reported)) }
             td.num.p2.soft { (version(row.desired)) }
-            td.p1.soft { @if let Some(changed) = row.changed { (view.ago(changed)) } }
+            td.p1.soft {
+                @if let Some(changed) = row.changed { (view.ago(changed)) }
+                @if let Some((_, cell)) = &row.newest { " " (lateness(cell)) }
+            }
             td.num.p3.soft { (size(row.bytes)) }
         }
     }

@@ -22,10 +22,10 @@ use crate::live::Parts;
 use crate::state::Console;
 use crate::view::{Nav, View};
 use messages::contents_of;
-use model::{Counts, Model, model, recent_counts};
+use model::{Counts, Model, model, oldest_read, recent_counts};
 
-pub(crate) use model::CountsCache;
 pub(super) use model::quarantined;
+pub(crate) use model::{CountsCache, OldestRead};
 use redrive::failure;
 
 pub(crate) const PATH: &str = "/queues";
@@ -169,12 +169,14 @@ fn render(view: &View, model: &Model) -> Markup {
             h1 { "Queues" }
             span.mute { "Messages that need a decision. Counts are SQS estimates" }
             span.push.soft {
-                (live_state("Counted every 5 s")) ", " a href=(view.with(&[])) { "count again" }
+                (live_state("Counted every 5 s")) ", "
+                @if is_read(view) { "read " (view.ago(view.now)) ", " a href=(view.with(&[])) { "read again" } }
+                @else { a href=(view.with(&[])) { "count again" } }
             }
         }
         div.stack data-events=[view.events(PATH, &[])] {
             (counts_part(view, &model.counts, selected))
-            @if let Some(failed) = &model.failed { (failure(view, failed)) }
+            @if let Some(failed) = &model.failed { (failure(view, &model.asked, failed)) }
             @match &model.contents {
                 None => (unread(view, &model.counts, selected)),
                 Some(Err(error)) => (error_note("The messages cannot be read.", error, view)),
@@ -199,6 +201,9 @@ fn tiles(view: &View, counts: &[FailedQueue], selected: QueueName) -> Markup {
                     b class=(if total > 0 { "bad" } else { "zero" }) { (number(total)) }
                     span {
                         @if total == 0 { "empty" }
+                        @else if let Some((oldest, read)) = oldest_read(view, name) {
+                            span title={ "Of the messages that were read at " (view.exact_text(read)) } { "oldest " (view.ago(oldest)) }
+                        }
                         @else if hidden > 0 { (number(hidden)) " being read or moved" }
                         @else { "waiting for a decision" }
                     }

@@ -7,7 +7,6 @@ mod bench;
 mod code;
 mod draft;
 mod model;
-mod subject;
 mod summary;
 mod table;
 

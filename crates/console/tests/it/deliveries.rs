@@ -177,3 +177,105 @@ async fn hostile_names_are_text() {
         assert!(!html.contains("<script>"), "{path}: {html}");
     }
 }
+
+/// The value of a hidden field.
+fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
+    let field = format!("name=\"{name}\" value=\"");
+    let (_, rest) = page.split_once(&field).unwrap();
+    rest.split('"').next().unwrap()
+}
+
+#[tokio::test]
+async fn a_new_client_is_created_and_its_secret_shown_once() {
+    let mut console = TestConsole::start().await;
+    let page = console.html("/deliveries").await;
+    assert!(page.contains("href=\"/deliveries?new=1#new\""), "{page}");
+    let page = console.html("/deliveries?new=1").await;
+    let (chosen, key) = (hidden(&page, "chosen"), hidden(&page, "key"));
+    let fields = [
+        ("name", "Night <b>watch"),
+        ("url", "http://127.0.0.1:9/hook"),
+        ("mode", "every"),
+        ("id", ""),
+        ("chosen", chosen),
+        ("key", key),
+    ];
+    let created = console.post("/deliveries/create", &fields).await;
+    assert_eq!(created.status, 200);
+    assert_eq!(created.header("cache-control"), Some("no-store"));
+    let shown = text(&created.text);
+    assert!(shown.contains("Created: Night <b>watch"), "{shown}");
+    assert!(!created.text.contains("<b>watch"), "escaped");
+    let (_, secret) = shown.split_once("whsec_").unwrap();
+    let secret = format!("whsec_{}", secret.split(' ').next().unwrap());
+    let id = ClientId::new(chosen).unwrap();
+    let client = console.services.clients.get(&id).await.unwrap();
+    assert_eq!(
+        (client.name.as_str(), client.mode),
+        ("Night <b>watch", Mode::Every)
+    );
+    // The same form is the same client, so that a double click loses no secret.
+    let again = console.post("/deliveries/create", &fields).await;
+    assert!(text(&again.text).contains(&secret), "{}", again.text);
+    // No page has the secret.
+    let list = console.html("/deliveries").await;
+    assert!(
+        list.contains("Night &lt;b&gt;watch") && !list.contains("whsec_"),
+        "{list}"
+    );
+    console.clock.advance(std::time::Duration::from_secs(61));
+    let late = text(&console.post("/deliveries/create", &fields).await.text);
+    assert!(
+        late.contains("The client was not created.") && !late.contains("whsec_"),
+        "{late}"
+    );
+    // Another form with the id of this client does not get its secret.
+    let mut other = fields;
+    (other[3].1, other[5].1) = (chosen, "other");
+    let other = text(&console.post("/deliveries/create", &other).await.text);
+    assert!(
+        other.contains("the client exists already") && !other.contains("whsec_"),
+        "{other}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_created_keeps_the_typed_text() {
+    let mut console = TestConsole::start().await;
+    for (name, url, id, reason) in [
+        ("", "http://127.0.0.1:9/hook", "", "name has 1 to"),
+        ("Watch", "ftp://127.0.0.1/hook", "", "the url is refused"),
+        ("Watch", "http://127.0.0.1:9/hook", "no spaces", "client id"),
+    ] {
+        let page = console.html("/deliveries?new=1").await;
+        let fields = [
+            ("name", name),
+            ("url", url),
+            ("id", id),
+            ("chosen", hidden(&page, "chosen")),
+            ("key", hidden(&page, "key")),
+        ];
+        let refused = console.post("/deliveries/create", &fields).await;
+        let shown = text(&refused.text);
+        assert!(shown.contains("The client was not created."), "{shown}");
+        assert!(
+            refused
+                .text
+                .contains(&format!("name=\"url\" value=\"{url}\""))
+        );
+        assert!(shown.to_lowercase().contains(reason), "{reason}: {shown}");
+    }
+    assert!(console.html("/deliveries").await.contains("No clients yet"));
+    let read_only = TestOptions {
+        write: false,
+        ..TestOptions::default()
+    };
+    let mut console = TestConsole::start_with(read_only).await;
+    let page = console.html("/deliveries").await;
+    assert!(
+        page.contains("disabled title=\"start with --write\">New client"),
+        "{page}"
+    );
+    let refused = console.post("/deliveries/create", &[("name", "x")]).await;
+    assert_eq!(refused.status, 403);
+}

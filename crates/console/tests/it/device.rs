@@ -91,6 +91,20 @@ async fn desired_is_previewed_written_and_guarded_by_its_version() {
         conflict.text.contains("{&quot;led&quot;:&quot;dim&quot;}"),
         "the text is kept"
     );
+    let shown = text(&conflict.text);
+    assert!(
+        shown.contains(
+            "You edited v0; it is now v1, written now by client token console . Your text is kept."
+        ),
+        "{shown}"
+    );
+    // The form has the new version, and the button sends it.
+    assert!(conflict.text.contains("name=\"if-version\" value=\"1\""));
+    assert!(
+        conflict
+            .text
+            .contains("form=\"edit-form\">Apply to v1</button>")
+    );
     let invalid = console.post(path, &[("patch", "{")]).await;
     assert_eq!(invalid.status, 422);
     assert!(text(&invalid.text).contains("Desired was not written."));
@@ -200,14 +214,112 @@ async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
             .await,
     );
     assert!(
-        shown.contains("~ updated /temp /value 1 13 reported"),
+        shown.contains("Field 12:01:30 v2 12:14:00 v14 Document Changes between Last client token"),
         "{shown}"
     );
-    assert!(shown.contains("0 added, 1 updated, 0 removed"), "{shown}");
+    assert!(
+        shown.contains("~ updated /temp /value 1 13 reported 12 "),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("0 added, 1 updated, 0 removed, 1 the same Show fields that are the same"),
+        "{shown}"
+    );
+    let shown = text(
+        &console
+            .html("/device?id=freezer&from=12:01:30&to=now&same=1")
+            .await,
+    );
+    assert!(
+        shown.contains("= the same /door \"closed\" same reported"),
+        "{shown}"
+    );
     let shown = text(&console.html("/device?id=freezer&path=/door").await);
     assert!(shown.contains("\"closed\" → to \"open\""), "{shown}");
-    let shown = text(&console.html("/device?id=freezer&at=11:00").await);
-    assert!(shown.contains("did not exist"), "{shown}");
+    let page = console.html("/device?id=freezer&at=11:59&range=1h").await;
+    let shown = text(&page);
+    assert!(
+        shown.contains("The shadow did not exist at 11:59:00 . Its next change is of 12:00:00"),
+        "{shown}"
+    );
+    assert!(
+        page.contains("at=2026-01-31T12%3A00%3A00Z\">Show that change"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn a_past_state_has_rows_for_values_that_exist_only_now() {
+    let console = TestConsole::start().await;
+    let reports = [
+        r#"{"net":{"ip":"a"},"temp":{"value":1,"unit":"°C"}}"#,
+        r#"{"net":{"ip":"a","rssi":-61},"temp":{"value":1,"unit":"°C"},"fan":2}"#,
+    ];
+    console
+        .recorded_reports(
+            "freezer",
+            &reports.map(str::to_owned),
+            Duration::from_secs(60),
+        )
+        .await;
+    let at = "/device?id=freezer&at=2026-01-31T12:00:30Z";
+    let shown = text(&console.html(at).await);
+    assert!(shown.contains("2 values differ from now."), "{shown}");
+    assert!(shown.contains("fan absent 2 net ip"), "{shown}");
+    assert!(shown.contains("rssi absent -61"), "{shown}");
+    let shown = text(&console.html(&format!("{at}&fields=changed")).await);
+    assert!(
+        shown.contains("fan absent 2 net/rssi absent -61") && !shown.contains("\"a\""),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_chart_names_units_and_takes_a_second_field() {
+    let console = TestConsole::start().await;
+    let report = |n: usize| format!(r#"{{"rpm":{n},"temp":{{"value":{},"unit":"°C"}}}}"#, 2 * n);
+    let reports: Vec<String> = (0..4).map(report).collect();
+    console
+        .recorded_reports("fan", &reports, Duration::from_secs(60))
+        .await;
+    let page = console.html("/device?id=fan&chart=/temp/value").await;
+    assert!(
+        page.contains("name=\"chart\" value=\"/temp/value\">Add field</button>"),
+        "{page}"
+    );
+    assert!(text(&page).contains("/temp/value , °C"), "{}", text(&page));
+    assert!(!page.contains("class=\"series-set\""), "{page}");
+    let page = console
+        .html("/device?id=fan&chart=/rpm&chart=/temp/value")
+        .await;
+    assert!(page.contains("class=\"series-set\" d=\"M"), "{page}");
+}
+
+#[tokio::test]
+async fn a_value_that_is_older_than_the_stored_one_is_named_as_stale() {
+    let mut console = TestConsole::start().await;
+    console
+        .desire(
+            "lamp",
+            r#"{"led":{"value":"on","timestamp":"2026-01-31T12:00:00Z"}}"#,
+        )
+        .await;
+    let older = r#"{"led":{"value":"off","timestamp":"2026-01-31T11:00:00Z"},"mode":"eco"}"#;
+    let path = "/device?id=lamp&edit=1";
+    let preview = console
+        .post(path, &[("patch", older), ("do", "preview")])
+        .await;
+    let shown = text(&preview.text);
+    assert!(
+        shown.contains("= /led kept: stale , what is stored is newer"),
+        "{shown}"
+    );
+    assert_eq!(console.post(path, &[("patch", older)]).await.status, 303);
+    let shown = text(&console.html("/device?id=lamp").await);
+    assert!(
+        shown.contains("Written: desired v2 ; kept: stale /led"),
+        "{shown}"
+    );
 }
 
 const WARM: &str = r#"{"name":"warm","on":{"state":"reported","pattern":{"old":{"temp":{"value":[{"numeric":["<",5]}]}},

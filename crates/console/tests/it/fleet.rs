@@ -114,3 +114,23 @@ async fn foreign_cursors_are_an_error_on_the_page() {
     let shown = text(&console.html("/?cursor=nonsense").await);
     assert!(shown.contains("The shadows cannot be read."), "{shown}");
 }
+
+#[tokio::test]
+async fn a_value_that_came_late_is_marked() {
+    let console = TestConsole::start().await;
+    console
+        .report(
+            "lamp",
+            r#"{"led":{"value":1,"timestamp":"2026-01-31T11:52:00Z"}}"#,
+        )
+        .await;
+    console
+        .report(
+            "fan",
+            r#"{"rpm":{"value":1,"timestamp":"2026-01-31T11:59:30Z"}}"#,
+        )
+        .await;
+    let shown = text(&console.html("/").await);
+    assert_eq!(shown.matches(" late").count(), 1, "{shown}");
+    assert!(shown.contains("now 8 min late"), "{shown}");
+}

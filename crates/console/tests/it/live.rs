@@ -260,11 +260,71 @@ async fn live_opens_with_the_newest_recorded_changes() {
     let newest = shown.find("v300").unwrap();
     assert!(newest < shown.find("v299").unwrap(), "newest first");
     assert!(
-        shown.contains("The newest 200 changes, at most 200."),
+        shown.contains("200 changes, the newest; the feed is kept for 7 days Older"),
         "{shown}"
     );
     let page = console.html("/live?prefix=lamp").await;
-    assert!(text(&page).contains("None of the newest 200 changes passes."));
+    assert!(text(&page).contains("None of 200 changes passes."));
+}
+
+/// Ids of the changes in the list.
+fn listed(page: &str) -> Vec<String> {
+    let entries = page.split("<li id=\"c").skip(1);
+    let ids = entries.map(|rest| rest.split('"').next().unwrap().to_owned());
+    ids.collect()
+}
+
+/// The target of a link with an id.
+fn href(page: &str, id: &str) -> Option<String> {
+    let (_, rest) = page.split_once(&format!("id=\"{id}\" href=\""))?;
+    Some(rest.split('"').next()?.replace("&amp;", "&"))
+}
+
+#[tokio::test]
+async fn older_changes_follow_page_by_page_without_a_gap() {
+    let console = TestConsole::start().await;
+    for device in ["fan", "lamp", "door"] {
+        let reports: Vec<String> = (0..150).map(|n| format!("{{\"n\":{n}}}")).collect();
+        console
+            .recorded_reports(device, &reports, Duration::from_millis(10))
+            .await;
+    }
+    let mut path = "/live".to_owned();
+    let mut seen = Vec::new();
+    let mut pages = 0;
+    loop {
+        let page = console.html(&path).await;
+        assert_eq!(
+            page.contains("data-events"),
+            pages == 0,
+            "only the first is live"
+        );
+        assert_eq!(page.contains("Newest changes"), pages > 0);
+        let some = listed(&page);
+        assert!(!some.is_empty() && some.len() <= 200, "{}", some.len());
+        seen.extend(some);
+        pages += 1;
+        match href(&page, "older") {
+            Some(older) => path = older,
+            None => break,
+        }
+    }
+    assert!(pages > 2, "{pages}");
+    let unique: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!((unique.len(), seen.len()), (450, 450));
+    // The filter stays, and a selected change opens on its page.
+    let page = console
+        .html(&path.replace("/live?", "/live?prefix=fan&"))
+        .await;
+    let some = listed(&page);
+    assert!(
+        !some.is_empty() && some.iter().all(|id| id.starts_with("fan-")),
+        "{some:?}"
+    );
+    let page = console.html(&format!("{path}&change=fan-1")).await;
+    assert!(text(&page).contains("reported, v1, insert"), "{page}");
+    let shown = text(&console.html("/live?before=forged").await);
+    assert!(shown.contains("The change feed cannot be read."), "{shown}");
 }
 
 #[tokio::test]
@@ -282,9 +342,29 @@ async fn a_selected_change_shows_its_documents_and_why_registrations_match() {
     assert!(shown.contains("matches led-on sns"), "{shown}");
     assert!(shown.contains("no other on.pattern"), "{shown}");
     assert!(shown.contains("\"led\": \"on\""), "{shown}");
+    assert!(shown.contains("reported, v1 to v2, modify"), "{shown}");
     assert!(page.contains("name=led-on&amp;shadow=lamp"), "{page}");
+    let notification = text(&console.html(&format!("{path}&doc=notification")).await);
+    assert!(
+        notification.contains("\"operation\" : \"modify\"") && notification.contains("\"diff\""),
+        "{notification}"
+    );
     let shown = text(&console.html(&format!("{path}&doc=old")).await);
     assert!(shown.contains("\"led\": \"off\""), "{shown}");
     let shown = text(&console.html("/live?change=gone").await);
-    assert!(shown.contains("not among the newest any more"), "{shown}");
+    assert!(shown.contains("not among these any more"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_selected_change_says_when_the_device_measured_it() {
+    let console = TestConsole::start().await;
+    let report = r#"{"temp":{"value":1,"timestamp":"2026-01-31T11:59:58.500Z"}}"#;
+    console
+        .recorded_reports("freezer", &[report.to_owned()], Duration::from_secs(1))
+        .await;
+    let shown = text(&console.html("/live?change=freezer-1").await);
+    assert!(
+        shown.contains("Measured 11:59:58.500 by the device, 1.5 s before"),
+        "{shown}"
+    );
 }

@@ -50,7 +50,12 @@ async fn messages_are_counted_and_read_on_request_only() {
     let html = console.html("/queues?queue=quarantine&read=1").await;
     let page = text(&html);
     assert!(page.contains("2 NotJson to antumbra-inbound"), "{page}");
+    assert!(page.contains("read again"), "{page}");
     assert!(!html.contains("<script>"), "{html}");
+    // SQS does not say how old the oldest message is: the tile says it after a read.
+    assert!(page.contains("Quarantine 3 oldest "), "{page}");
+    let page = text(&console.html("/queues").await);
+    assert!(page.contains("Quarantine 3 oldest "), "{page}");
     // Reading leaves the messages there, and visible.
     assert_eq!(
         count(&console, &console.services.failed_messages.urls.quarantine).await,
@@ -72,6 +77,7 @@ async fn a_redrive_shows_a_dry_run_and_moves_the_messages_of_a_reason() {
         "{page}"
     );
     assert!(page.contains("2 moved to antumbra-inbound"), "{page}");
+    assert!(page.contains("Oldest message, 1 B {"), "{page}");
     assert_eq!(count(&console, &urls.inbound).await, 0);
     let fields = [("queue", "quarantine"), ("reason", "NotJson")];
     let done = console.post("/queues/redrive", &fields).await;

@@ -18,13 +18,14 @@ const PAGES: [&str; 8] = [
     "/queues",
 ];
 /// All writes.
-const WRITES: [&str; 9] = [
+const WRITES: [&str; 10] = [
     "/device?id=x",
     "/registrations/try",
     "/deliveries/redeliver",
     "/deliveries/redeliver-since",
     "/deliveries/enable",
     "/deliveries/test",
+    "/deliveries/create",
     "/inbox/delete",
     "/inbox/send",
     "/queues/redrive",

@@ -41,6 +41,16 @@ pub struct FeedPage {
     pub has_more: bool,
 }
 
+/// Changes before a position, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EarlierChanges {
+    pub changes: Vec<FeedChange>,
+    /// Position before these changes; `None` if there are no earlier ones.
+    pub before: Option<Cursor>,
+    /// Days for which the feed is kept; 0 if nothing was written to it.
+    pub kept_days: u32,
+}
+
 /// Position at which a reader starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedStart {

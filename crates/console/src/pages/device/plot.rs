@@ -52,6 +52,10 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
                         }
                     }
                     " " button.btn.quiet.small { "Show" }
+                    @if recorded.choices.len() > 1 {
+                        // The field that is shown stays, as the second line.
+                        " " button.btn.quiet.small name="chart" value=(first) { "Add field" }
+                    }
                 }
             }
             @if view.get("view") == Some("table") { (table(view, &series)) }
@@ -145,13 +149,23 @@ fn figure(
                 ol.x aria-hidden="true" { @for tick in time_bar::ticks(view, span) { li { (tick) } } }
             }
             figcaption.legend {
-                @for (at, (field, _)) in series.iter().enumerate() { span { (line(class(at))) bdi { (cut(field)) } } }
+                @for (at, (field, _)) in series.iter().enumerate() {
+                    span { (line(class(at))) bdi { (cut(field)) } @if let Some(unit) = unit(device, field) { ", " bdi { (cut(&unit)) } } }
+                }
                 @if !wanted.is_empty() { span { (line("series-want")) "desired" } }
                 span.sr #chart-text { (sentence(view, series)) }
                 a.push href=(view.with(&[("view", "table")])) { "as table" }
             }
         }
     }
+}
+
+/// The unit beside a value.
+fn unit(device: &Device, field: &str) -> Option<String> {
+    let held = device.shown()?.reported.as_ref()?;
+    let beside = field.strip_suffix("/value")?;
+    let unit = held.document.pointer(&format!("{beside}/unit"))?;
+    unit.as_str().map(|unit| unit.into_owned())
 }
 
 /// The chart in words.

@@ -1,5 +1,7 @@
 //! The documents as one tree, with the age of every value.
 
+use std::collections::HashMap;
+
 use antumbra_service::shadows::{Shadow, StoredDocument};
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
 use maud::{Markup, html};
@@ -11,8 +13,6 @@ use crate::view::View;
 
 /// Rows of a page.
 const ROWS: usize = 200;
-/// A value that arrives so much later than it was measured is late.
-const LATE_NANOSECONDS: i128 = 60 * 1_000_000_000;
 
 /// The state now; or the state at a time, beside the shadow as it is now.
 pub(crate) fn panel(
@@ -24,7 +24,7 @@ pub(crate) fn panel(
         return html! { section.panel #state hidden {} };
     };
     let opened: Vec<&str> = view.get_all("show").collect();
-    let all = rows_of(view, shadow, past.is_none(), &opened);
+    let all = rows_of(view, shadow, past.map(|(_, current)| current), &opened);
     let now = past.map(|(_, current)| Now::of(view, current));
     let wanted = view.get("fields");
     let is_wanted = |row: &&Row| match (wanted, &row.content) {
@@ -121,15 +121,23 @@ fn versions(view: &View, shadow: &Shadow) -> Markup {
     html! { "reported " (one(&shadow.reported)) ", desired " (one(&shadow.desired)) }
 }
 
-fn rows_of(view: &View, shadow: &Shadow, with_times: bool, opened: &[&str]) -> crate::tree::Tree {
+/// The rows of the state now; or of a past state, with rows for the values that exist only now.
+fn rows_of(
+    view: &View,
+    shadow: &Shadow,
+    now: Option<Option<&Shadow>>,
+    opened: &[&str],
+) -> crate::tree::Tree {
     let model = view.console.services.shadows.model();
-    let times = |held: &StoredDocument| with_times.then(|| held.leaf_times());
+    let times = |held: &StoredDocument| now.is_none().then(|| held.leaf_times());
+    let later = now.flatten().and_then(|now| now.reported.as_ref());
     let (reported, desired) = (shadow.reported.as_ref(), shadow.desired.as_ref());
     let (reported_times, desired_times) = (reported.and_then(times), desired.and_then(times));
     let no_delta = Document::default();
     tree(
         reported.map(|held| timed(held, reported_times.as_ref())),
         desired.map(|held| timed(held, desired_times.as_ref())),
+        later.map(|held| timed(held, None)),
         shadow.delta.as_ref().unwrap_or(&no_delta),
         model,
         view.get("fields").is_none().then_some(opened),
@@ -143,30 +151,37 @@ fn timed<'a>(held: &'a StoredDocument, times: Option<&'a LeafTimes>) -> Timed<'a
     }
 }
 
-/// The values of a shadow as it is now, by pointer.
-struct Now(std::collections::HashMap<String, String>);
+/// The reported values of a shadow as it is now, by pointer.
+struct Now(HashMap<String, String>);
 
 impl Now {
     fn of(view: &View, current: Option<&Shadow>) -> Now {
         let Some(shadow) = current else {
             return Now(Default::default());
         };
-        let model = view.console.services.shadows.model();
-        let reported = shadow.reported.as_ref().map(|held| timed(held, None));
-        let rows = tree(reported, None, &Document::default(), model, None).rows;
-        let values = rows.into_iter().filter_map(|row| match row.content {
-            Content::Leaf {
-                reported: Some(cell),
-                ..
-            } => Some((row.pointer, cell.text)),
-            _ => None,
-        });
-        Now(values.collect())
+        Now(values_of(view, shadow.reported.as_ref()).collect())
     }
 
     fn is_same(&self, row: &Row, then: Option<&Cell>) -> bool {
         self.0.get(&row.pointer) == then.map(|cell| &cell.text)
     }
+}
+
+/// The values of a document by pointer, in its order.
+pub(super) fn values_of(
+    view: &View,
+    held: Option<&StoredDocument>,
+) -> impl Iterator<Item = (String, String)> + use<> {
+    let model = view.console.services.shadows.model();
+    let document = held.map(|held| timed(held, None));
+    let rows = tree(document, None, None, &Document::default(), model, None).rows;
+    rows.into_iter().filter_map(|row| match row.content {
+        Content::Leaf {
+            reported: Some(cell),
+            ..
+        } => Some((row.pointer, cell.text)),
+        _ => None,
+    })
 }
 
 /// Counts the reported values of a past state that are others now, and those that only one of the two has.
@@ -276,13 +291,10 @@ fn badge_ahead(view: &View, at: Timestamp) -> Markup {
     html! { span.badge.warn title="ahead of the server's clock" { (view.ago(at)) } }
 }
 
-fn lateness(cell: &Cell) -> Markup {
-    let (Some(measured), Some(written)) = (cell.measured, cell.written) else {
-        return html! {};
-    };
-    let late = written.nanoseconds() - measured.nanoseconds();
+/// A mark for a value that came late.
+pub(crate) fn lateness(cell: &Cell) -> Markup {
     html! {
-        @if late > LATE_NANOSECONDS {
+        @if let Some(late) = cell.late() {
             @let text = time::duration(late);
             span.badge.warn title={ "Arrived " (text) " after it was measured" } { (text) " late" }
         }

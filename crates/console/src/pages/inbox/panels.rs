@@ -104,13 +104,23 @@ pub(super) fn messages_panel(view: &View, model: &Model) -> Markup {
     }
 }
 
-/// Time at which a message entered its queue. Its id is a value, that time and an id of SQS, with `-` between them.
-fn sent_at(id: &str) -> Option<Timestamp> {
+/// The value of a message by which it is ordered, and the time at which it entered its queue. Its id is these and an id
+/// of SQS, with `-` between them.
+fn id_parts(id: &str) -> Option<(&str, Timestamp)> {
     let end = id.len().checked_sub(SQS_ID_CHARS)?;
     let rest = id.get(..end)?.strip_suffix('-')?;
-    let (_, sent) = rest.rsplit_once('-')?;
+    let (value, sent) = rest.rsplit_once('-')?;
     let milliseconds: i64 = sent.parse().ok()?;
-    (milliseconds > 0).then(|| Timestamp::from_nanoseconds(i128::from(milliseconds) * 1_000_000))
+    let sent = Timestamp::from_nanoseconds(i128::from(milliseconds) * 1_000_000);
+    (milliseconds > 0).then_some((value, sent))
+}
+
+/// The value as a time, if it is one in seconds since 1970.
+fn epoch_time(value: &str) -> Option<Timestamp> {
+    let seconds: u32 = value.parse().ok()?;
+    Some(Timestamp::from_nanoseconds(
+        i128::from(seconds) * 1_000_000_000,
+    ))
 }
 
 pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
@@ -130,7 +140,9 @@ pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
             };
         }
     };
-    let sent = sent_at(message.id.as_str());
+    let parts = id_parts(message.id.as_str());
+    let epoch = parts.and_then(|(value, _)| Some((value, epoch_time(value)?)));
+    let sent = parts.map(|(_, sent)| sent);
     html! {
         section.panel {
             header {
@@ -157,6 +169,7 @@ pub(super) fn message_panel(view: &View, model: &Model) -> Markup {
             }
             div.body { dl.kv {
                 dt { "Message id" } dd.mono { bdi { (cut_at(message.id.as_str(), 600)) } }
+                    @if let Some((value, epoch)) = epoch { dt { "Epoch time" } dd { code { (value) } ", " (view.at(epoch)) } }
                 @if let Some(sent) = sent { dt { "Sent to queue" } dd { (view.at(sent)) } }
                 dt { "Received" }
                 dd {
@@ -183,7 +196,10 @@ mod tests {
     fn the_id_of_a_message_tells_when_it_was_sent() {
         let id = "1794844259-1794844259871-7bc2a509-1163-4e23-96ed-0517d807cd63";
         let sent = Timestamp::parse("2026-11-16T15:50:59.871Z");
-        assert_eq!(sent_at(id), sent);
+        assert_eq!(id_parts(id), Some(("1794844259", sent.unwrap())));
+        let epoch = Timestamp::parse("2026-11-16T15:50:59Z");
+        assert_eq!(epoch_time("1794844259"), epoch);
+        assert_eq!(epoch_time("noon"), None);
         for other in [
             "",
             "1",
@@ -191,7 +207,7 @@ mod tests {
             "17-x-7bc2a509-1163-4e23-96ed-0517d807cd63",
             "ä7bc2a509-1163-4e23-96ed-0517d807cdü",
         ] {
-            assert_eq!(sent_at(other), None, "{other}");
+            assert_eq!(id_parts(other), None, "{other}");
         }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn contents_of(view: &View, model: &Model, contents: &Contents) -> Ma
                 (by_reason(view, model, contents))
                 (list(view, asked, &shown))
             }
-            @if let Some(plan) = &contents.plan { (dry_run(view, asked, plan)) }
+            @if let Some(plan) = &contents.plan { (dry_run(view, asked, plan, shown.first().copied())) }
             @else if let Some(message) = chosen { (inspector(view, asked, message)) }
         }
     }

@@ -1,5 +1,6 @@
 //! The reads of the page: counts, and the messages on request.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,11 @@ pub(super) async fn model(view: &View, asked: Asked) -> Model {
             }))
         }
     };
+    if let Some(Ok(contents)) = &contents {
+        let sent = contents.messages.messages.iter();
+        let oldest = sent.map(|message| message.sent_at.0).min();
+        lock(&view.console.oldest).insert(asked.queue().as_str(), (oldest, view.now));
+    }
     Model {
         asked,
         counts: count(view).await,
@@ -105,6 +111,15 @@ pub(in crate::pages) async fn quarantined(view: &View) -> u64 {
     found.map_or(0, |queue| queue.messages + queue.hidden)
 }
 
-fn lock(cache: &CountsCache) -> MutexGuard<'_, Option<Arc<Counts>>> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
+/// The oldest message of each queue as of the last time that somebody read it, and that time: SQS does not say it.
+pub(crate) type OldestRead = Mutex<HashMap<&'static str, (Option<Timestamp>, Timestamp)>>;
+
+/// The oldest message of a queue when it was read last, and that time.
+pub(super) fn oldest_read(view: &View, queue: QueueName) -> Option<(Timestamp, Timestamp)> {
+    let (oldest, read) = *lock(&view.console.oldest).get(queue.as_str())?;
+    Some((oldest?, read))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! The redrive: its dry run, the write, and its failures.
 
-use antumbra_service::api::{RedriveResult, RedriveResults};
+use antumbra_service::api::{FailedMessage, RedriveResult, RedriveResults};
 use antumbra_service::redrive::QueueError;
 use axum::extract::Form;
 use axum::response::Response;
@@ -8,7 +8,8 @@ use maud::{Markup, html};
 
 use super::model::model;
 use super::{Asked, PATH, REDRIVE, link, messages, render};
-use crate::components::{Tone, badge, csrf, cut, error_note, note, number, write_button};
+use crate::components::{Tone, badge, csrf, cut, error_note, note, number, size, write_button};
+use crate::json;
 use crate::view::{Nav, View};
 
 pub(super) async fn redrive(view: View, Form(asked): Form<Asked>) -> Response {
@@ -44,7 +45,11 @@ fn count_of(results: &RedriveResults, outcome: &str) -> usize {
     rows.map(|row| row.count).sum()
 }
 
-pub(super) fn failure(view: &View, failed: &Result<RedriveResults, QueueError>) -> Markup {
+pub(super) fn failure(
+    view: &View,
+    asked: &Asked,
+    failed: &Result<RedriveResults, QueueError>,
+) -> Markup {
     let done = match failed {
         Err(error) => return error_note("The redrive stopped.", error, view),
         Ok(done) => done,
@@ -71,7 +76,13 @@ pub(super) fn failure(view: &View, failed: &Result<RedriveResults, QueueError>) 
         }
         @if failed.is_empty() { "Another redrive may have moved it, or it is hidden for a moment." }
     };
-    note(Tone::Bad, &title, &detail, &html! {})
+    let again = link(
+        view,
+        asked.queue(),
+        &[("reason", &asked.reason), ("plan", "1")],
+    );
+    let again = html! { a.btn.small href=(again) { "Try again…" } };
+    note(Tone::Bad, &title, &detail, &again)
 }
 
 /// The fields of a redrive, for a form.
@@ -90,7 +101,12 @@ fn fields(asked: &Asked, names: &[&str]) -> Markup {
     }
 }
 
-pub(super) fn dry_run(view: &View, asked: &Asked, plan: &RedriveResults) -> Markup {
+pub(super) fn dry_run(
+    view: &View,
+    asked: &Asked,
+    plan: &RedriveResults,
+    first: Option<&FailedMessage>,
+) -> Markup {
     let planned = count_of(plan, "planned") + count_of(plan, "deleted");
     let total: usize = plan.results.iter().map(|row| row.count).sum();
     html! {
@@ -135,6 +151,9 @@ pub(super) fn dry_run(view: &View, asked: &Asked, plan: &RedriveResults) -> Mark
                     @else { (write_button(view, "primary", &format!("Redrive {}", messages(planned)))) }
                     " " a.btn href=(link(view, asked.queue(), &[("reason", &asked.reason)])) { "Cancel" }
                 }
+            }
+            @if let Some(first) = first {
+                details.body open { summary { "Oldest message, " (size(first.body.len())) } (json::pretty(&first.body)) }
             }
         }
     }

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::code;
 use super::model::{File, Model};
-use super::subject::Subject;
 use crate::components::{cut_at, number};
 use crate::json::{self, Json};
+use crate::subject::Subject;
 use crate::view::View;
 
 /// Time over which a draft is tried.

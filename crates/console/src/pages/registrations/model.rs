@@ -11,9 +11,9 @@ use maud::{Markup, html};
 
 use super::Asked;
 use super::draft::{Draft, try_draft, without_environment};
-use super::subject::{self, Subject};
 use super::summary::{Summary, summary};
 use crate::components::{cut, error_note};
+use crate::subject::{self, Subject};
 use crate::view::View;
 
 /// Recorded changes to choose from.

@@ -15,7 +15,7 @@ const ELSEWHERE: [(&str, &str, &str); 7] = [
         "the command, the console and the SDK, which list the shadows of a device",
     ),
     (
-        "src/history/feed/read/latest.rs",
+        "src/history/feed/read/before.rs",
         "",
         "the console, which shows the newest changes",
     ),

@@ -1,6 +1,6 @@
 //! Reading the feed from a cursor.
 
-mod latest;
+mod before;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

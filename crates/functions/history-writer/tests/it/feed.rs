@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use antumbra_service::access::IdRanges;
 use antumbra_service::history::feed::{
-    FeedChange, FeedError, FeedFilter, FeedPage, FeedStart, NewerOnly, Pattern, ShadowItem,
+    EarlierChanges, FeedChange, FeedError, FeedFilter, FeedPage, FeedStart, NewerOnly, Pattern,
+    ShadowItem,
 };
 use antumbra_service::shadows::{Layout, ShadowId, Update};
 use antumbra_shadow::{Document, Timestamp};
@@ -479,4 +480,62 @@ async fn a_reader_waits_for_a_change() {
     let records = rig.records().await;
     rig.record_with(&writer, &records).await;
     assert_eq!(all(&rig, FeedStart::Oldest).await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_feed_is_read_backwards_without_a_gap() {
+    for partitions in [1, 4] {
+        let mut rig = Rig::with_partitions(Layout::Separate, partitions).await;
+        let none = rig.feed.before(&FeedStart::Now, 10).await.unwrap();
+        assert_eq!(none, EarlierChanges::default());
+        // More segments in a partition than one page reads, of one change and of several.
+        for round in 0..130 {
+            for device in 0..(1 + round % 3) {
+                report(
+                    &rig,
+                    &format!("lamp-{device}"),
+                    &format!("{{\"n\":{round}}}"),
+                )
+                .await;
+            }
+            rig.pass(1);
+            rig.record_all().await;
+        }
+        let mut forwards: Vec<String> = all(&rig, FeedStart::Oldest)
+            .await
+            .into_iter()
+            .map(|change| change.id)
+            .collect();
+        let mut backwards = Vec::new();
+        let mut start = FeedStart::Now;
+        loop {
+            let page = rig.feed.before(&start, 17).await.unwrap();
+            assert_eq!(page.kept_days, FEED.days);
+            let times = page.changes.windows(2);
+            let mut times = times.map(|two| two[0].change.time >= two[1].change.time);
+            assert!(times.all(|newest_first| newest_first));
+            assert!(page.changes.len() <= 17);
+            backwards.extend(page.changes.into_iter().map(|change| change.id));
+            match page.before {
+                // Forwards from there, the same changes come again.
+                Some(cursor) => {
+                    let rest = all(&rig, FeedStart::At(cursor.clone())).await;
+                    assert_eq!(rest.len(), backwards.len());
+                    start = FeedStart::At(cursor);
+                }
+                None => break,
+            }
+        }
+        forwards.sort();
+        backwards.sort();
+        assert_eq!(forwards.len(), 260 - 1);
+        assert_eq!(backwards, forwards, "{partitions} partitions");
+        // What has expired is not read.
+        rig.clock.advance(Duration::from_secs(8 * 24 * 3600));
+        let page = rig.feed.before(&FeedStart::Now, 10).await.unwrap();
+        assert_eq!((page.changes.len(), page.before), (0, None));
+        let forged = FeedStart::parse("forged");
+        let forged = rig.feed.before(&forged, 10).await;
+        assert_eq!(forged, Err(FeedError::InvalidCursor));
+    }
 }

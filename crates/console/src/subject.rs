@@ -1,4 +1,4 @@
-//! The change that the test bench explains: one that was recorded, or one that was typed.
+//! A change as registrations see it: one that was recorded, or one that was typed.
 
 use antumbra_registration::{
     Change, DiffCell, KeyAttributes, Operation, Registrations, ShadowRef, explain,
@@ -10,20 +10,20 @@ use antumbra_wire::items::{ItemKind, ShadowItem};
 
 /// A change of an item.
 #[derive(Debug, Clone)]
-pub(super) struct Subject {
-    pub(super) key: String,
+pub(crate) struct Subject {
+    pub(crate) key: String,
     /// The document of a shadow; `None` for items of other kinds.
-    pub(super) shadow: Option<(ShadowId, State)>,
-    pub(super) operation: Operation,
-    pub(super) version: Option<u64>,
-    pub(super) client_token: Option<String>,
-    pub(super) time: Timestamp,
-    pub(super) old: Option<Document>,
-    pub(super) new: Option<Document>,
+    pub(crate) shadow: Option<(ShadowId, State)>,
+    pub(crate) operation: Operation,
+    pub(crate) version: Option<u64>,
+    pub(crate) client_token: Option<String>,
+    pub(crate) time: Timestamp,
+    pub(crate) old: Option<Document>,
+    pub(crate) new: Option<Document>,
 }
 
 impl Subject {
-    pub(super) fn recorded(shadow: &ShadowId, change: DocumentChange) -> Subject {
+    pub(crate) fn recorded(shadow: &ShadowId, change: DocumentChange) -> Subject {
         Subject {
             key: change.key,
             shadow: Some((shadow.clone(), change.state)),
@@ -37,14 +37,20 @@ impl Subject {
     }
 
     /// Bytes of its documents.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let bytes =
             |document: &Option<Document>| document.as_ref().map_or(0, |one| one.as_str().len());
         bytes(&self.old) + bytes(&self.new)
     }
 
+    /// State of the document; `reported` for items that are not a shadow's.
+    pub(crate) fn state(&self) -> State {
+        let shadow = self.shadow.as_ref();
+        shadow.map_or(State::Reported, |(_, state)| *state)
+    }
+
     /// Calls `then` with the change as registrations see it.
-    pub(super) fn with<R>(&self, model: &Model, then: impl FnOnce(&Change<'_>) -> R) -> R {
+    pub(crate) fn with<R>(&self, model: &Model, then: impl FnOnce(&Change<'_>) -> R) -> R {
         let (old, new) = (
             self.old.as_ref().map(Document::view),
             self.new.as_ref().map(Document::view),
@@ -73,14 +79,14 @@ impl Subject {
     }
 
     /// Returns whether the first registration matches.
-    pub(super) fn matches_first(&self, registrations: &Registrations, model: &Model) -> bool {
+    pub(crate) fn matches_first(&self, registrations: &Registrations, model: &Model) -> bool {
         let explained = self.with(model, |change| explain(registrations, change));
         explained.first().is_some_and(|first| first.unmet.is_none())
     }
 }
 
 /// Key of the item that holds a document of a shadow.
-pub(super) fn item_key(shadow: &ShadowId, state: State, layout: Layout) -> String {
+pub(crate) fn item_key(shadow: &ShadowId, state: State, layout: Layout) -> String {
     let item = match (layout, state) {
         (Layout::Combined, _) => ShadowItem::Combined,
         (Layout::Separate, State::Reported) => ShadowItem::Reported,
@@ -95,7 +101,7 @@ pub(super) fn item_key(shadow: &ShadowId, state: State, layout: Layout) -> Strin
 }
 
 /// The operation of a change that is typed: without an old document an insert, without a new one a removal.
-pub(super) fn operation(old: Option<&Document>, new: Option<&Document>) -> Operation {
+pub(crate) fn operation(old: Option<&Document>, new: Option<&Document>) -> Operation {
     match (old, new) {
         (None, _) => Operation::Insert,
         (_, None) => Operation::Remove,
