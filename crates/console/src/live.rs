@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use antumbra_dynamodb::Feed;
-use antumbra_service::history::feed::{FeedChange, FeedFilter, FeedStart, NewerOnly};
+use antumbra_service::history::feed::{ChangeDeduplicator, FeedChange, FeedFilter, FeedStart};
 use antumbra_service::history::{DocumentChange, RecordedChange};
 use antumbra_service::shadows::{DocumentSet, ShadowId};
 use antumbra_wire::items::ItemKind;
@@ -119,7 +119,7 @@ const FEED_WAIT: Duration = Duration::from_secs(15);
 /// Follows the change feed of a deployment.
 pub fn follow_feed(feed: Feed) -> Follow {
     let open = move || {
-        let start = (feed.clone(), FeedStart::Now, NewerOnly::default());
+        let start = (feed.clone(), FeedStart::Now, ChangeDeduplicator::default());
         stream::unfold(start, |(feed, start, mut newer)| async move {
             let filter = FeedFilter::default();
             let read = feed.read(&start, FEED_PAGE, FEED_WAIT, &filter).await;
@@ -151,6 +151,8 @@ enum News {
     /// A shadow as it is now.
     Row(Arc<FleetRow>),
     Items(Arc<[ChangedItem]>),
+    /// Changes may have been missed.
+    Missed,
     Stop,
 }
 
@@ -251,8 +253,12 @@ async fn read(console: Weak<Console>, follow: Follow) {
                 tracing::warn!(reason, "the changes cannot be followed; trying again");
                 sleep(AFTER_ERROR).await;
                 changes = (follow.open)();
+                let _ = live.news.send(News::Missed);
             }
-            Ok(None) => changes = (follow.open)(),
+            Ok(None) => {
+                changes = (follow.open)();
+                let _ = live.news.send(News::Missed);
+            }
             Err(_) => {}
         }
         rows.send_due(&console).await;
@@ -396,10 +402,10 @@ impl Listener {
             };
             let news = match news {
                 Ok(News::Stop) | Err(RecvError::Closed) => return None,
-                Ok(news) => news,
-                Err(RecvError::Lagged(_)) => {
+                Ok(News::Missed) | Err(RecvError::Lagged(_)) => {
                     return Some(SseEvent::default().event("lagged").data("read again"));
                 }
+                Ok(news) => news,
             };
             self.view.now = self.view.console.now();
             match (&self.page, news) {

@@ -13,7 +13,7 @@ mod write;
 use antumbra_service::history::days;
 use antumbra_service::shadows::ShadowId;
 use antumbra_service::store::StoreError;
-use antumbra_shadow::{Model, Timestamp};
+use antumbra_shadow::{Model, Patch, Timestamp};
 use antumbra_wire::history::{
     Entry, SNAPSHOT_EVERY, document_prefix, history_partition, part_sort, rebuild, time_key,
 };
@@ -30,6 +30,9 @@ use crate::value::text;
 
 /// Entries that are read at a time on the way back to one with the documents; together as many as can be needed.
 const STEPS: [usize; 3] = [2, 8, SNAPSHOT_EVERY as usize];
+
+/// Entries that are read at a time on the way past expired ones.
+const EXPIRED_AT_ONCE: usize = 50;
 
 /// Configuration of the history table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +64,15 @@ struct Stretch {
     to: String,
     newest_first: bool,
     limit: usize,
+    /// Bytes of decoded entries after which no more are read.
+    bytes: usize,
+}
+
+/// Entries of a stretch.
+struct Entries {
+    entries: Vec<Entry>,
+    /// The stretch has no more.
+    is_end: bool,
 }
 
 impl Stretch {
@@ -71,7 +83,20 @@ impl Stretch {
             to: time_key(u64::MAX) + "#:",
             newest_first: false,
             limit,
+            bytes: usize::MAX,
         }
+    }
+
+    fn query(&self, shadow: &ShadowId, item: ShadowItem) -> Query {
+        let prefix = document_prefix(item, shadow.name());
+        let query = Query {
+            descending: self.newest_first,
+            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+        };
+        query
+            .value(":partition", text(history_partition(shadow.id())))
+            .value(":from", text(format!("{prefix}{}", self.from)))
+            .value(":to", text(format!("{prefix}{}", self.to)))
     }
 }
 
@@ -104,34 +129,49 @@ impl DynamoDbHistory {
         Timestamp::from_nanoseconds(now.nanoseconds() - kept)
     }
 
-    /// Reads entries of one item that have not expired.
+    /// Reads entries of one item that have not expired. The expired ones are the oldest, unless entries were kept for other
+    /// numbers of days before: newest first, nothing behind the first of them is read.
     async fn entries(
         &self,
         shadow: &ShadowId,
         item: ShadowItem,
-        stretch: Stretch,
+        mut stretch: Stretch,
         now: Timestamp,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let prefix = document_prefix(item, shadow.name());
-        let mut query = Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-            .value(":partition", text(history_partition(shadow.id())))
-            .value(":from", text(format!("{prefix}{}", stretch.from)))
-            .value(":to", text(format!("{prefix}{}", stretch.to)))
-            .consistent();
-        query.descending = stretch.newest_first;
+    ) -> Result<Entries, StoreError> {
+        if !stretch.newest_first {
+            let since = u64::try_from(self.since(now).nanoseconds()).unwrap_or_default();
+            stretch.from = stretch.from.max(time_key(since));
+        }
+        let mut query = stretch.query(shadow, item).consistent();
         let mut entries = Vec::new();
+        let (mut bytes, mut passes_expired) = (0, false);
         loop {
-            query.limit = Some(stretch.limit - entries.len());
+            query.limit = Some(match passes_expired {
+                true => EXPIRED_AT_ONCE,
+                false => stretch.limit - entries.len(),
+            });
             let found = self.table.query(query.clone()).await?;
             for found in found.items {
                 if item::has_expired(&found, now) {
+                    if stretch.newest_first {
+                        let is_end = true;
+                        return Ok(Entries { entries, is_end });
+                    }
+                    passes_expired = true;
                     continue;
                 }
-                entries.push(self.decode(found).await?);
+                let entry = self.decode(found).await?;
+                bytes += decoded_bytes(&entry);
+                entries.push(entry);
+                if entries.len() >= stretch.limit || bytes > stretch.bytes {
+                    let is_end = false;
+                    return Ok(Entries { entries, is_end });
+                }
             }
             query.start = found.last;
-            if query.start.is_none() || entries.len() >= stretch.limit {
-                return Ok(entries);
+            if query.start.is_none() {
+                let is_end = true;
+                return Ok(Entries { entries, is_end });
             }
         }
     }
@@ -152,14 +192,14 @@ impl DynamoDbHistory {
                 to,
                 newest_first: true,
                 limit,
+                bytes: usize::MAX,
             };
             let found = self.entries(shadow, item, stretch, now).await?;
-            let is_end = found.len() < limit;
-            entries.extend(found);
+            entries.extend(found.entries);
             let Some(last) = entries.last().map(|last| &last.key) else {
                 break;
             };
-            if is_end || rebuild::reach(&entries).is_some() {
+            if found.is_end || rebuild::reach(&entries).is_some() {
                 break;
             }
             let version = last.version.saturating_sub(1);
@@ -189,4 +229,16 @@ impl DynamoDbHistory {
         let parts: Option<Vec<_>> = parts.collect();
         item::decode(&partition, &sort, found, parts.ok_or_else(item::malformed)?)
     }
+}
+
+fn decoded_bytes(entry: &Entry) -> usize {
+    let value = |value: Option<&str>| value.map_or(0, str::len);
+    let parts = [&entry.reported, &entry.desired].into_iter().flatten();
+    let bytes = parts.map(|part| {
+        let replaced = part.diff.iter().flat_map(Patch::replaced);
+        let diff = replaced.map(|(pointer, old, new)| pointer.len() + value(old) + value(new));
+        let document = part.document.as_ref();
+        document.map_or(0, |document| document.as_str().len()) + diff.sum::<usize>()
+    });
+    bytes.sum()
 }

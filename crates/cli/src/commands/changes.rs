@@ -6,7 +6,7 @@ use antumbra_dynamodb::Feed;
 use antumbra_service::access::IdRanges;
 use antumbra_service::api::FeedEntry;
 use antumbra_service::history::feed::{
-    FeedChange, FeedError, FeedFilter, FeedStart, NewerOnly, Pattern,
+    ChangeDeduplicator, FeedChange, FeedError, FeedFilter, FeedStart, Pattern,
 };
 use antumbra_shadow::Timestamp;
 use clap::{Args, Subcommand};
@@ -123,7 +123,7 @@ impl Output {
         let mut page = first.await.map_err(explain)?;
         let table = connection.table();
         anstream::eprintln!("{} {table}; stop with Ctrl-C", styled(FAINT, "watching"));
-        let (mut left, mut newer) = (self.count, NewerOnly::default());
+        let (mut left, mut newer) = (self.count, ChangeDeduplicator::default());
         loop {
             for change in page.changes {
                 if since.is_some_and(|since| change.change.time < since) || !newer.is_new(&change) {

@@ -247,7 +247,7 @@ async fn read(
                     Ok(News::Items(items)) => items.iter().any(|item| page.shows(&view, item)),
                     Ok(News::Change(change)) => page.shows_shadow(&view, &change.of),
                     Ok(News::Row(_)) => false,
-                    Err(RecvError::Lagged(_)) => true,
+                    Ok(News::Missed) | Err(RecvError::Lagged(_)) => true,
                 };
                 if concerns {
                     due = due.min(earliest);

@@ -173,6 +173,19 @@ async fn event_streams_need_a_session_and_the_own_origin() {
 }
 
 #[tokio::test]
+async fn pages_read_again_what_they_missed_while_changes_could_not_be_followed() {
+    let console = TestConsole::start().await;
+    let mut events = Events::open(&console, "/events").await;
+    let change = led(&console, "lamp", 1, "\"on\"");
+    send(&console, change.clone()).await;
+    // More at once than the stream of changes holds.
+    for _ in 0..2000 {
+        console.changes.send(change.clone()).unwrap();
+    }
+    events.until("event: lagged").await;
+}
+
+#[tokio::test]
 async fn streams_end_when_the_console_stops() {
     let console = TestConsole::start().await;
     let mut events = Events::open(&console, "/events").await;

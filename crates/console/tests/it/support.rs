@@ -26,6 +26,7 @@ use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::services::TestServices;
 
@@ -232,8 +233,12 @@ fn received<T: Clone + Send + 'static>(
 ) -> Changes {
     let receiver = sender.subscribe();
     stream::unfold(receiver, move |mut receiver| async move {
-        let change = receiver.recv().await.ok()?;
-        Some((Ok(vec![followed(change)]), receiver))
+        let change = match receiver.recv().await {
+            Ok(change) => Ok(vec![followed(change)]),
+            Err(RecvError::Lagged(count)) => Err(format!("{count} changes are lost")),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((change, receiver))
     })
     .boxed()
 }

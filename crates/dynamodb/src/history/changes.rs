@@ -10,7 +10,7 @@ use antumbra_wire::history::{Entry, ItemDocuments, time_key};
 use antumbra_wire::items::ShadowItem;
 use futures_util::future;
 
-use super::{HistoryReader, Stretch};
+use super::{Entries, HistoryReader, Stretch};
 
 /// Bytes of the changed values of one change, and of all changes of a page, in a response. A Lambda response holds 6 MB.
 const CHANGE_BYTES: usize = 512 * 1024;
@@ -38,8 +38,7 @@ impl HistoryReader {
         let mut below = cursor.map(|cursor| open(query, cursor)).transpose()?;
         let (mut rows, mut bytes, mut read) = (Vec::new(), 0, 0);
         loop {
-            let entries = self.newest(query, below, limit, now).await?;
-            let is_last = entries.len() < limit;
+            let Entries { entries, is_end } = self.newest(query, below, limit, now).await?;
             read += entries.len();
             for (index, entry) in entries.iter().enumerate() {
                 let mut change = self.change(&query.shadow, &entries[index..], now).await?;
@@ -50,26 +49,26 @@ impl HistoryReader {
                     rows.push(change);
                 }
                 if rows.len() == limit || bytes > PAGE_BYTES {
-                    let ends = is_last && index + 1 == entries.len();
+                    let ends = is_end && index + 1 == entries.len();
                     let next = below.filter(|_| !ends).map(|below| seal(query, below));
                     return Ok(Page { rows, next });
                 }
             }
-            if is_last || read >= ENTRIES {
-                let next = below.filter(|_| !is_last).map(|below| seal(query, below));
+            if is_end || read >= ENTRIES {
+                let next = below.filter(|_| !is_end).map(|below| seal(query, below));
                 return Ok(Page { rows, next });
             }
         }
     }
 
-    /// The newest entries of all items of a shadow that are below a place.
+    /// The newest entries of all items of a shadow that are below a place: not more than a page can hold.
     async fn newest(
         &self,
         query: &ChangeQuery,
         below: Option<Place>,
         limit: usize,
         now: Timestamp,
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Entries, StoreError> {
         let nanoseconds = |time: Timestamp| u64::try_from(time.nanoseconds()).unwrap_or_default();
         let from = query.from.map_or(0, nanoseconds);
         let to = query.to.map_or(u64::MAX, nanoseconds);
@@ -89,10 +88,14 @@ impl HistoryReader {
                 to: end,
                 newest_first: true,
                 limit,
+                bytes: PAGE_BYTES,
             };
             async move {
                 match stretch.from > stretch.to {
-                    true => Ok(Vec::new()),
+                    true => Ok(Entries {
+                        entries: Vec::new(),
+                        is_end: true,
+                    }),
                     false => {
                         self.history
                             .entries(&query.shadow, item, stretch, now)
@@ -101,14 +104,20 @@ impl HistoryReader {
                 }
             }
         });
-        let mut entries: Vec<Entry> = future::try_join_all(reads)
-            .await?
-            .into_iter()
-            .flatten()
-            .collect();
+        let (mut entries, mut stopped): (Vec<Entry>, Option<Place>) = (Vec::new(), None);
+        for found in future::try_join_all(reads).await? {
+            if !found.is_end {
+                stopped = stopped.max(found.entries.last().map(place));
+            }
+            entries.extend(found.entries);
+        }
         entries.sort_unstable_by_key(|entry| std::cmp::Reverse(place(entry)));
+        let count = entries.len();
+        // Below the place where one item was read no further, there may be others of it.
+        entries.retain(|entry| stopped.is_none_or(|stopped| place(entry) >= stopped));
         entries.truncate(limit);
-        Ok(entries)
+        let is_end = stopped.is_none() && entries.len() == count;
+        Ok(Entries { entries, is_end })
     }
 
     /// The change of the first entry. The others are older, of any item of the shadow.

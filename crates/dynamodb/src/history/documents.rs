@@ -30,8 +30,10 @@ impl HistoryReader {
                 to: format!("{}#:", time_key(to)),
                 newest_first: true,
                 limit,
+                bytes: usize::MAX,
             };
-            let mut entries = self.history.entries(shadow, item, stretch, now).await?;
+            let found = self.history.entries(shadow, item, stretch, now).await?;
+            let mut entries = found.entries;
             has_more |= entries.len() >= limit;
             let Some(oldest) = entries.last() else {
                 continue;

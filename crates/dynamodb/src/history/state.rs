@@ -8,11 +8,13 @@ use antumbra_service::shadows::{
 use antumbra_service::store::StoreError;
 use antumbra_shadow::{Timestamp, delta};
 use antumbra_wire::history::rebuild::{self, ItemState, Rebuilt};
-use antumbra_wire::history::{Entry, ItemDocuments, SNAPSHOT_EVERY, time_key};
+use antumbra_wire::history::{Entry, HistoryKey, ItemDocuments, SNAPSHOT_EVERY, time_key};
 use antumbra_wire::items::ShadowItem;
 use futures_util::future;
 
+use super::item::malformed;
 use super::{HistoryReader, Stretch};
+use crate::table::Query;
 
 /// Entries that lead to one with the documents, if none is missing.
 const REACH: usize = SNAPSHOT_EVERY as usize + 1;
@@ -147,19 +149,26 @@ impl HistoryReader {
         now: Timestamp,
     ) -> Result<ItemAt, StoreError> {
         let time = u64::try_from(at.nanoseconds()).unwrap_or_default();
-        match (&current.state, current.deleted) {
-            (Some(state), _) if state.time <= time => return Ok(ItemAt::State(state.clone())),
-            (None, Some(deleted)) if deleted.time <= time => return Ok(ItemAt::Absent),
-            _ => {}
+        let written = match (&current.state, current.deleted) {
+            (Some(state), _) => Some(state.time),
+            (None, deleted) => deleted.map(|deleted| deleted.time),
+        };
+        if let Some(written) = written
+            && written <= time
+            // An entry of a later change means that the table was restored since then.
+            && (at >= now || self.newest_time(shadow, item, time).await? <= Some(written))
+        {
+            return Ok(current.state.map_or(ItemAt::Absent, ItemAt::State));
         }
         let read = |stretch| self.history.entries(shadow, item, stretch, now);
         let until = format!("{}#:", time_key(time));
         // The next change shows whether one is missing in between.
-        let (before, mut after) = future::try_join(
+        let (before, after) = future::try_join(
             self.history.back_to_documents(shadow, item, until, now),
             read(Stretch::after(time, 1)),
         )
         .await?;
+        let mut after = after.entries;
         if let Some(newest) = before.first() {
             let in_turn = match after.first() {
                 Some(next) => rebuild::follows(next, newest),
@@ -178,9 +187,8 @@ impl HistoryReader {
                 break;
             };
             let more = read(Stretch::after(last, REACH)).await?;
-            let is_end = more.len() < REACH;
-            after.extend(more);
-            if is_end {
+            after.extend(more.entries);
+            if more.is_end {
                 break;
             }
         }
@@ -203,6 +211,33 @@ impl HistoryReader {
             Rebuilt::Absent if !is_too_early => ItemAt::Absent,
             _ => unknown(),
         })
+    }
+
+    /// Time of the newest entry of an item up to a time. Half price: what matters was written long ago.
+    async fn newest_time(
+        &self,
+        shadow: &ShadowId,
+        item: ShadowItem,
+        time: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let stretch = Stretch {
+            from: time_key(0),
+            to: format!("{}#:", time_key(time)),
+            newest_first: true,
+            limit: 1,
+            bytes: usize::MAX,
+        };
+        let query = Query {
+            limit: Some(1),
+            ..stretch.query(shadow, item).projection("#PK, #SK")
+        };
+        let table = &self.history.table;
+        let found = table.query(query).await?.items.pop();
+        let Some(key) = found.and_then(|found| table.key(&found)) else {
+            return Ok(None);
+        };
+        let key = HistoryKey::parse(&key.partition, &key.sort).map_err(|_| malformed())?;
+        Ok(Some(key.time))
     }
 }
 

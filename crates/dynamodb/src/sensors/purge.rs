@@ -1,10 +1,9 @@
 //! Purge of an unregistered sensor's readings, one page at a time.
 //!
 //! The purge stores its position, so that it examines each reading once however often it stops. At the end
-//! it waits until no more readings can arrive, and examines the partition once more.
+//! it waits until no more readings can arrive, and examines the partition once more, from its start.
 
 use antumbra_service::purges::{Purge, PurgeQueue};
-use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::sensors::{Generation, SensorId, StoreError};
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
@@ -14,12 +13,13 @@ use super::DynamoDbSensors;
 use super::unregister::KEPT_UNTIL;
 use super::{item, keys};
 use crate::history::DynamoDbHistory;
-use crate::shadows::purge::{PURGE_SHARDS, PurgeState, purged_shadow, step};
+use crate::shadows::purge::{
+    POSITION, PURGE_SHARDS, PurgeState, continue_at, pass_started_at, purged_shadow, start_again,
+    step,
+};
 use crate::table::{Key, Query, Write};
-use crate::value::{number, read_number, text};
+use crate::value::{read_number, text};
 
-/// Attribute with the sort key to continue after.
-const POSITION: &str = "position";
 /// Readings examined by one call.
 const READINGS_AT_ONCE: usize = 1000;
 
@@ -83,14 +83,10 @@ impl DynamoDbSensors {
         let deletes = readings.into_iter().map(Write::delete).collect();
         let deleted = self.table.write_many(deletes).await;
         deleted.into_iter().collect::<Result<(), _>>()?;
-        let now = milliseconds(now);
+        let started_at = pass_started_at(&stored, now)?;
         let update = match next {
-            Some(position) => Write::update(key, "SET #position = :position, #checkAt = :now")
-                .value(":position", text(position))
-                .value(":now", number(now)),
-            None if now < read_number(&stored, KEPT_UNTIL)? => {
-                Write::update(key, "SET #checkAt = #keptUntil REMOVE #position")
-            }
+            Some(position) => continue_at(key, &position, started_at, now),
+            None if started_at < read_number(&stored, KEPT_UNTIL)? => start_again(key),
             None => {
                 self.table.write(Write::delete(key)).await?;
                 return Ok(true);

@@ -2,7 +2,7 @@
 //!
 //! The past is in the history table. The item stores the position there, so that a purge examines each entry once however
 //! often it stops. When the past is deleted, the purge waits until no writer can be running that missed the marker, and
-//! examines the past once more.
+//! examines the past once more, from its start.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use antumbra_wire::items::{ItemKey, ItemKind, index_keys};
 
 use super::DynamoDbShadows;
 use crate::history::DynamoDbHistory;
-use crate::table::{Key, Table, Write};
+use crate::table::{Item, Key, Table, Write};
 use crate::value::{number, optional_number, read_number, text};
 
 /// Shards of the index of purges.
@@ -21,7 +21,10 @@ pub(crate) const PURGE_SHARDS: u32 = 16;
 /// Attribute with the time up to which changes are purged, in nanoseconds since 1970.
 const UNTIL: &str = "until";
 /// Attribute with the sort key to continue after.
-const POSITION: &str = "position";
+pub(crate) const POSITION: &str = "position";
+/// Attribute with the time at which a purge began to examine its items from the first, in milliseconds since 1970. Beside
+/// the position.
+const PASS_STARTED_AT: &str = "passStartedAt";
 /// Attribute with the time until which a purge is kept, in milliseconds since 1970.
 const KEPT_UNTIL: &str = "keptUntil";
 /// Time a purge is kept after its marker is written: longer than the timeout of the writer, and than a read lags behind.
@@ -57,7 +60,7 @@ impl DynamoDbShadows {
     ) -> Result<(), StoreError> {
         let until = u64::try_from(until.nanoseconds()).unwrap_or_default();
         let queue = "SET #until = :until, #liveShard = :shard, #checkAt = :now \
-            REMOVE #position, #keptUntil";
+            REMOVE #position, #passStartedAt, #keptUntil";
         let shard = format!("{}#{}", shadow.id(), shadow.name());
         let shard = antumbra_service::shard(&shard, PURGE_SHARDS);
         let queue = Write::update(key(shadow), queue)
@@ -111,28 +114,50 @@ pub(crate) async fn step(
         }
     };
     let position = stored.get(POSITION).and_then(|at| at.as_s().ok());
+    let started_at = pass_started_at(&stored, now)?;
     let part = history.delete_past(shadow, until, position.map(String::as_str));
     let part = part.await?;
-    let (write, state) = match part.next {
-        Some(position) => (
-            Write::update(key, "SET #position = :position, #checkAt = :now")
-                .value(":position", text(position))
-                .value(":now", number(milliseconds(now))),
-            PurgeState::Deletes,
-        ),
-        None if milliseconds(now) < kept_until => (
-            Write::update(key, "SET #checkAt = #keptUntil REMOVE #position"),
-            PurgeState::WaitsUntil(Timestamp::from_nanoseconds(
-                i128::from(kept_until) * 1_000_000,
-            )),
-        ),
-        None => (Write::delete(key), PurgeState::Done),
+    let state = match part.next {
+        Some(_) => PurgeState::Deletes,
+        None if started_at >= kept_until => PurgeState::Done,
+        None if milliseconds(now) >= kept_until => PurgeState::Deletes,
+        None => PurgeState::WaitsUntil(Timestamp::from_nanoseconds(
+            i128::from(kept_until) * 1_000_000,
+        )),
+    };
+    let write = match (part.next, state) {
+        (Some(position), _) => continue_at(key, &position, started_at, now),
+        (None, PurgeState::Done) => Write::delete(key),
+        (None, _) => start_again(key),
     };
     this(write).await?;
     Ok(PurgeStep {
         deleted: part.deleted,
         state,
     })
+}
+
+/// The time at which a purge began to examine its items from the first.
+pub(crate) fn pass_started_at(purge: &Item, now: Timestamp) -> Result<i64, StoreError> {
+    match purge.contains_key(POSITION) {
+        true => Ok(optional_number(purge, PASS_STARTED_AT)?.unwrap_or(0)),
+        false => Ok(milliseconds(now)),
+    }
+}
+
+/// Keeps the position of a purge.
+pub(crate) fn continue_at(key: Key, position: &str, started_at: i64, now: Timestamp) -> Write {
+    let update = "SET #position = :position, #passStartedAt = :startedAt, #checkAt = :now";
+    Write::update(key, update)
+        .value(":position", text(position))
+        .value(":startedAt", number(started_at))
+        .value(":now", number(milliseconds(now)))
+}
+
+/// Lets a purge examine its items again when none can be added any more.
+pub(crate) fn start_again(key: Key) -> Write {
+    let update = "SET #checkAt = #keptUntil REMOVE #position, #passStartedAt";
+    Write::update(key, update)
 }
 
 fn key(shadow: &ShadowId) -> Key {

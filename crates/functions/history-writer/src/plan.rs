@@ -1,12 +1,10 @@
 //! The entries of an event, in the order of the stream.
 
+use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::Model;
 use antumbra_wire::history::{Entry, SegmentEntry};
 use antumbra_wire::items::{ItemChange, KeyBuffer};
 use antumbra_wire::stream::{EventError, Record, StreamBatch, Tape, Undecodable};
-
-/// Longest sort key of DynamoDB. Other programs may write shadows with longer names than ours.
-const SORT_KEY_BYTES: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -76,12 +74,10 @@ impl Plan {
         let Some(entry) = Entry::of(&change, model) else {
             return Ok(());
         };
-        if entry.key.sort().len() > SORT_KEY_BYTES {
+        // Other programs may write shadows that nobody can ask for. Keys of all others fit.
+        if let Err(error) = ShadowId::named(&entry.key.id, &entry.key.name) {
             let record = &*record.sequence_number();
-            tracing::error!(
-                record,
-                "a change is not recorded: the shadow's name is too long"
-            );
+            tracing::error!(record, %error, "a change is not recorded");
             self.unrecorded += 1;
             return Ok(());
         }

@@ -181,11 +181,11 @@ impl FeedCursor {
     }
 }
 
-/// Drops changes that are not newer than one seen before of the same document: those that appear again.
+/// Recognises changes that appear again: those that are not newer than one seen before of the same document.
 #[derive(Debug, Default)]
-pub struct NewerOnly(HashMap<(ShadowId, ShadowItem), Timestamp>);
+pub struct ChangeDeduplicator(HashMap<(ShadowId, ShadowItem), Timestamp>);
 
-impl NewerOnly {
+impl ChangeDeduplicator {
     /// Returns whether a change is newer than all before of its document.
     pub fn is_new(&mut self, change: &FeedChange) -> bool {
         let document = (change.shadow.clone(), change.item);

@@ -11,9 +11,9 @@ pub(super) const PLAIN_BYTES: usize = 1024;
 /// most both documents of the largest item, old and new, with every character escaped.
 const TEXT_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Stored bytes that are no compressed text.
+/// Error of stored bytes that are not valid Zstandard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a compressed text: {0}")]
+#[error("not valid Zstandard: {0}")]
 pub struct CompressError(String);
 
 pub(super) fn compress(text: &str) -> Vec<u8> {

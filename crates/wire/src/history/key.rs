@@ -29,7 +29,7 @@ pub struct HistoryKey {
     pub version: u64,
 }
 
-/// A text that is no sort key of an entry.
+/// Error of a sort key that does not belong to a history entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the key of a history entry")]
 pub struct InvalidHistoryKey;

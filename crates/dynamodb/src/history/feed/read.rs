@@ -30,11 +30,15 @@ use crate::value::{optional_number, seconds, text};
 const SEGMENTS: usize = 16;
 /// Changes that are loaded at a time: the keys of one call.
 const LOADED: usize = 100;
+/// Changes that one page loads at most, of which a filter may drop all.
+const PAGE_LOADED: usize = 1000;
+/// Time after which a page loads no more changes, so that its cursor is returned before a function times out.
+const PAGE_TIME: Duration = Duration::from_secs(5);
 /// Changes whose values are read at the same time.
 const READS_AT_ONCE: usize = 16;
 /// Time for which settings are kept. Only the number of days changes, and matters a day later.
 const SETTINGS_KEPT: Duration = Duration::from_secs(60 * 60);
-/// Pause between two looks at the feed.
+/// Interval between polls of the feed.
 const POLL: Duration = Duration::from_millis(500);
 
 /// Reads the change feed.
@@ -133,9 +137,19 @@ impl Feed {
         let stretches = self.stretches(&settings, &mut cursor, now).await?;
         let mut has_more = stretches.iter().any(|stretch| stretch.has_more);
         let mut steps = merge(stretches, &cursor).into_iter().peekable();
-        let (mut changes, mut bytes) = (Vec::new(), 0);
-        while steps.peek().is_some() && changes.len() < limit && bytes < PAGE_BYTES {
-            let count = LOADED.min(limit - changes.len());
+        let until = self.clock.now().after(PAGE_TIME);
+        let (mut changes, mut bytes, mut loaded) = (Vec::new(), 0, 0);
+        while steps.peek().is_some()
+            && changes.len() < limit
+            && bytes < PAGE_BYTES
+            && loaded < PAGE_LOADED
+            && self.clock.now() < until
+        {
+            let count = match changes.len() == loaded {
+                true => LOADED.min(limit - changes.len()),
+                // Some are left out, and so may be those that follow.
+                false => LOADED,
+            };
             let mut some: Vec<Step> = Vec::new();
             let mut wanted: Vec<Key> = Vec::new();
             while wanted.len() < count
@@ -146,6 +160,7 @@ impl Feed {
                 }
                 some.push(step);
             }
+            loaded += wanted.len();
             let mut found = self.load(wanted).await?;
             let read = some.into_iter().map(|step| {
                 // An entry that is missing was purged, or is in this page already.
@@ -157,7 +172,7 @@ impl Feed {
             let mut read = stream::iter(read.collect::<Vec<_>>()).buffered(READS_AT_ONCE);
             while let Some(step) = read.next().await {
                 let (partition, position, change) = step?;
-                if bytes >= PAGE_BYTES {
+                if changes.len() >= limit || bytes >= PAGE_BYTES {
                     has_more = true;
                     break;
                 }
@@ -255,18 +270,31 @@ impl Feed {
     ) -> Result<FeedPosition, StoreError> {
         let end = self.end(partition, now).await?;
         let (mut low, mut high) = (from, end.number);
-        let mut probe = low;
+        let (mut probe, mut first) = (low, None);
         while low < high {
-            let found = self.segments(partition, probe, 1, true).await?.0;
-            match found.first() {
+            let mut found = self.segments(partition, probe, 1, true).await?.0;
+            match found.pop() {
                 Some(segment) if segment.expires <= seconds(now) || segment.reserved_at < since => {
                     low = segment.number + 1;
                 }
-                _ => high = probe,
+                found => (high, first) = (probe, found),
             }
             probe = low + high.saturating_sub(low) / 2;
         }
-        Ok(FeedPosition { number: low, ..end })
+        let Some(first) = first else {
+            return Ok(FeedPosition { number: low, ..end });
+        };
+        Ok(FeedPosition {
+            // An empty number before it may still be written.
+            number: match milliseconds(now) <= settled(&first) {
+                true => low,
+                false => first.number,
+            },
+            offset: 0,
+            since: first
+                .reserved_at
+                .saturating_sub(RESERVATION.as_millis() as u64),
+        })
     }
 
     /// Segments from a number on, and whether there are more.
@@ -397,8 +425,15 @@ impl Feed {
         filter: &FeedFilter,
         now: Timestamp,
     ) -> Result<Option<FeedChange>, StoreError> {
-        let shadow = ShadowId::named(&segment.key.id, &segment.key.name);
-        let shadow = shadow.map_err(|_| item::malformed())?;
+        let key = &segment.key;
+        let shadow = match ShadowId::named(&key.id, &key.name) {
+            Ok(shadow) => shadow,
+            Err(error) => {
+                // Nobody could read further.
+                tracing::error!(%key, %error, "a change is left out of the feed");
+                return Ok(None);
+            }
+        };
         let entries = [self.reader.history.decode(stored).await?];
         let diffs = self.reader.diffs(&shadow, &entries, now).await?;
         let [entry] = &entries;
@@ -454,6 +489,12 @@ struct Readable {
     has_expired: bool,
 }
 
+/// The last moment at which a smaller number than that of a segment may be written, in milliseconds since 1970.
+fn settled(segment: &Segment) -> u64 {
+    let reservation = RESERVATION.as_millis() as u64;
+    segment.reserved_at.saturating_add(reservation)
+}
+
 /// Decides how far segments can be read. Before an empty number it stops, until nobody can write that number any more.
 fn readable(segments: &[Segment], from: FeedPosition, kept_days: u32, now: Timestamp) -> Readable {
     let mut readable = Readable {
@@ -473,9 +514,7 @@ fn readable(segments: &[Segment], from: FeedPosition, kept_days: u32, now: Times
             return readable;
         }
         if is_gap {
-            let settled = segment
-                .reserved_at
-                .saturating_add(RESERVATION.as_millis() as u64);
+            let settled = settled(segment);
             if milliseconds(now) <= settled {
                 return readable;
             }

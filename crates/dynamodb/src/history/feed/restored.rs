@@ -21,8 +21,8 @@ fn last_read(position: &FeedPosition) -> u64 {
 }
 
 impl Feed {
-    /// Returns whether the table was restored to a time before a cursor. The segment that was read last is then reserved not
-    /// yet, or again and later.
+    /// Returns whether the table was restored to a time before a cursor. The number of the segment that was read last is
+    /// then not reserved yet, or was reserved again later.
     pub(super) async fn was_restored(&self, cursor: &FeedCursor) -> Result<bool, StoreError> {
         // Half price; what was written a moment ago may be missing, so it decides only that all is well.
         for read in [BatchRead::EVENTUAL, BatchRead::CONSISTENT] {

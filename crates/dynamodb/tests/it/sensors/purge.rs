@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use antumbra_service::clock::{Clock, ManualClock};
-use antumbra_service::purges::{PurgeQueue, purge_due};
+use antumbra_service::purges::{Purge, PurgeQueue, purge_due};
 use antumbra_service::sensors::{
-    Address, Reading, ReadingStore, SensorError, SensorStore, StateStore, Value, Version,
+    Address, Owner, Reading, ReadingStore, RegisteredSensor, SensorError, SensorStore, StateStore,
+    Value, Version,
 };
 use antumbra_testkit::dynamodb::Reply;
 use antumbra_testkit::sensors::sample::{at, id, registered, signal};
@@ -17,6 +18,17 @@ use crate::store::sensors;
 fn readings(count: i64) -> Vec<Reading> {
     let reading = |n| Reading::new(Value::whole(n), None, at(n), None).unwrap();
     (0..count).map(reading).collect()
+}
+
+/// Stores the reading of a signal that a function recorded before the sensor was unregistered.
+async fn save_late(store: &impl StateStore, sensor: &RegisteredSensor) {
+    let owner = Owner {
+        sensor: id("s"),
+        generation: sensor.generation.clone(),
+        sensor_type: sensor.sensor.sensor_type.clone(),
+    };
+    let late = signal("s", 1, 99, 99).reading(owner);
+    assert_eq!(store.save_readings(&[late]).await, [Ok(())]);
 }
 
 fn is_removal(sort_key: &str) -> bool {
@@ -107,15 +119,7 @@ async fn readings_are_purged_in_the_background_and_the_purge_ends() {
     assert_eq!(ended, 0, "it is kept for a while");
     assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 1);
 
-    // A function that recorded a signal before stores its reading only now.
-    let late = signal("s", 1, 99, 99);
-    let owner = antumbra_service::sensors::Owner {
-        sensor: id("s"),
-        generation: sensor.generation.clone(),
-        sensor_type: sensor.sensor.sensor_type.clone(),
-    };
-    let saved = store.save_readings(&[late.reading(owner)]).await;
-    assert_eq!(saved, [Ok(())]);
+    save_late(&*store, &sensor).await;
     assert_eq!(sort_keys(&store, "SENSOR#s").await.len(), 2);
     clock.advance(Duration::from_secs(3600));
     assert_eq!(purge_due(&*store, &clock, || true).await, Ok(1));
@@ -163,6 +167,28 @@ async fn a_purge_keeps_the_readings_of_the_next_sensor_of_that_id() {
         50 + 3,
         "with the sensor, its state and its link"
     );
+}
+
+/// A function that recorded a signal before stores its reading behind the position of a purge that takes long.
+#[tokio::test]
+async fn a_purge_that_takes_longer_than_it_waits_examines_the_readings_again() {
+    let store = sensors().await;
+    let sensor = registered(&*store, "s").await;
+    store.save(&sensor, &readings(1100)).await.unwrap();
+    let clock = ManualClock::new(at(2000));
+    store.unregister(&sensor, clock.now()).await.unwrap();
+    let purge = Purge::Readings {
+        sensor: id("s"),
+        generation: sensor.generation.clone(),
+    };
+    assert_eq!(store.purge(&purge, clock.now()).await, Ok(false));
+    let left = sort_keys(&store, "SENSOR#s").await.len();
+    assert_eq!(left, 100 + 1, "with the purge");
+    save_late(&*store, &sensor).await;
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(purge_due(&*store, &clock, || true).await, Ok(1));
+    let left = sort_keys(&store, "SENSOR#s").await;
+    assert_eq!(left, Vec::<String>::new());
 }
 
 #[tokio::test]

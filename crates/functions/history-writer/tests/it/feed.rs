@@ -1,12 +1,12 @@
 //! The change feed: complete and in order, whatever happens to its writers and readers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use antumbra_service::access::IdRanges;
 use antumbra_service::history::feed::{
-    EarlierChanges, FeedChange, FeedError, FeedFilter, FeedPage, FeedStart, NewerOnly, Pattern,
-    ShadowItem,
+    ChangeDeduplicator, EarlierChanges, FeedChange, FeedError, FeedFilter, FeedPage, FeedStart,
+    Pattern, ShadowItem,
 };
 use antumbra_service::shadows::{Layout, ShadowId, Update};
 use antumbra_shadow::{Document, Timestamp};
@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::rig::{FEED, Rig};
 
-async fn report(rig: &Rig, id: &str, json: &str) {
+pub(crate) async fn report(rig: &Rig, id: &str, json: &str) {
     let id = ShadowId::new(id).unwrap();
     let update = Update::report(id, Document::parse(json).unwrap());
     assert!(rig.shadows.update(update).await.unwrap().written);
@@ -28,7 +28,11 @@ async fn page(rig: &Rig, start: &FeedStart, limit: usize) -> FeedPage {
 }
 
 /// Reads up to the end, and returns the changes with the start of what comes later.
-async fn read(rig: &Rig, start: FeedStart, filter: &FeedFilter) -> (Vec<FeedChange>, FeedStart) {
+pub(crate) async fn read(
+    rig: &Rig,
+    start: FeedStart,
+    filter: &FeedFilter,
+) -> (Vec<FeedChange>, FeedStart) {
     let (mut start, mut changes) = (start, Vec::new());
     loop {
         let page = rig.feed.read(&start, 3, Duration::ZERO, filter).await;
@@ -41,11 +45,11 @@ async fn read(rig: &Rig, start: FeedStart, filter: &FeedFilter) -> (Vec<FeedChan
     }
 }
 
-async fn all(rig: &Rig, start: FeedStart) -> Vec<FeedChange> {
+pub(crate) async fn all(rig: &Rig, start: FeedStart) -> Vec<FeedChange> {
     read(rig, start, &FeedFilter::default()).await.0
 }
 
-fn ids(changes: &[FeedChange]) -> Vec<&str> {
+pub(crate) fn ids(changes: &[FeedChange]) -> Vec<&str> {
     changes.iter().map(|change| change.shadow.id()).collect()
 }
 
@@ -82,12 +86,28 @@ async fn reserve_number(rig: &Rig) {
     update.send().await.unwrap();
 }
 
-async fn segments(rig: &Rig) -> Vec<std::collections::HashMap<String, AttributeValue>> {
+/// Deletes expired segments, as DynamoDB does some time after the expiry.
+pub(crate) async fn delete_expired(rig: &Rig) {
+    for segment in segments(rig).await {
+        let ttl: i128 = segment["ttl"].as_n().unwrap().parse().unwrap();
+        if ttl * 1_000_000_000 <= rig.now().nanoseconds() {
+            delete(rig, &segment).await;
+        }
+    }
+}
+
+async fn delete(rig: &Rig, item: &HashMap<String, AttributeValue>) {
+    let delete = rig.table.client.delete_item();
+    let delete = delete.table_name(&rig.history_table);
+    let delete = delete.key("PK", item["PK"].clone());
+    delete.key("SK", item["SK"].clone()).send().await.unwrap();
+}
+
+async fn segments(rig: &Rig) -> Vec<HashMap<String, AttributeValue>> {
     let scan = rig.table.client.scan().table_name(&rig.history_table);
     let items = scan.send().await.unwrap().items.unwrap();
-    let is_segment = |item: &std::collections::HashMap<String, AttributeValue>| {
-        item["SK"].as_s().unwrap().starts_with("SEGMENT#")
-    };
+    let is_segment =
+        |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with("SEGMENT#");
     items.into_iter().filter(is_segment).collect()
 }
 
@@ -199,7 +219,7 @@ async fn a_reader_that_stops_anywhere_misses_nothing() {
     let mut rig = Rig::new(Layout::Separate).await;
     let (mut start, mut written) = (FeedStart::Oldest, 0);
     let (mut read, mut kept) = (Vec::new(), 0);
-    let mut newer = NewerOnly::default();
+    let mut newer = ChangeDeduplicator::default();
     for _ in 0..12 {
         for _ in 0..random.usize(1..12) {
             rig.pass(1);
@@ -254,10 +274,7 @@ async fn an_empty_number_is_passed_only_when_nobody_can_write_it() {
     put.set_item(Some(late.clone())).send().await.unwrap();
     assert_eq!(ids(&all(&rig, start.clone()).await), ["lamp", "fan"]);
     // Never: it is passed after 40 seconds.
-    let delete = rig.table.client.delete_item();
-    let delete = delete.table_name(&rig.history_table);
-    let delete = delete.key("PK", late["PK"].clone());
-    delete.key("SK", late["SK"].clone()).send().await.unwrap();
+    delete(&rig, &late).await;
     assert_eq!(all(&rig, start.clone()).await, []);
     rig.clock.advance(Duration::from_millis(1));
     assert_eq!(ids(&all(&rig, start).await), ["fan"]);
@@ -286,20 +303,7 @@ async fn a_cursor_behind_which_changes_expired_is_refused_with_the_oldest_one() 
         let quiet = page(&rig, &FeedStart::Now, 10).await.cursor;
         rig.pass(200);
         if is_deleted {
-            // As DynamoDB does it some time after the expiry.
-            for segment in segments(&rig).await {
-                let ttl: i128 = segment["ttl"].as_n().unwrap().parse().unwrap();
-                if ttl * 1_000_000_000 <= rig.now().nanoseconds() {
-                    let delete = rig.table.client.delete_item();
-                    let delete = delete.table_name(&rig.history_table);
-                    let delete = delete.key("PK", segment["PK"].clone());
-                    delete
-                        .key("SK", segment["SK"].clone())
-                        .send()
-                        .await
-                        .unwrap();
-                }
-            }
+            delete_expired(&rig).await;
         }
         let filter = FeedFilter::default();
         let read = rig.feed.read(&start, 10, Duration::ZERO, &filter).await;
@@ -319,8 +323,10 @@ async fn a_cursor_behind_which_changes_expired_is_refused_with_the_oldest_one() 
 }
 
 #[tokio::test]
-async fn fewer_days_make_no_reader_start_again_and_again() {
+async fn lowering_feed_days_expires_a_cursor_once() {
     let mut rig = Rig::with_partitions(Layout::Separate, 1).await;
+    // The first number is empty, as one that has expired.
+    reserve_number(&rig).await;
     report(&rig, "week", r#"{"n":1}"#).await;
     rig.record_all().await;
     let writer = rig.writer_with(Some(antumbra_dynamodb::FeedConfig {

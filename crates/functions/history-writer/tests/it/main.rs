@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bounds;
+mod cursors;
 mod feed;
 mod holes;
 mod purge;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use antumbra_dynamodb::streams::Record;
-use antumbra_dynamodb::{DynamoDbSensors, SensorConfig};
+use antumbra_dynamodb::{DynamoDbSensors, PurgeState, SensorConfig};
 use antumbra_service::history::feed::{FeedFilter, FeedStart};
 use antumbra_service::history::{ChangeQuery, Operation, purged_until};
 use antumbra_service::purges::{Purge, PurgeQueue, purge_due};
@@ -302,6 +302,33 @@ async fn thousands_of_entries_with_parts_are_deleted_page_by_page() {
     }
     assert_eq!((steps, deleted), (5, 4240));
     purge(&rig).await;
+}
+
+/// A writer that missed the marker adds an entry that the purge has passed already.
+#[tokio::test]
+async fn a_purge_that_takes_longer_than_it_waits_examines_the_past_again() {
+    let rig = Rig::new(Layout::Separate).await;
+    fill(&rig, 2500, |_| 0).await;
+    delete_and_queue(&rig, &named("a#b")).await;
+    let (store, shadow) = (rig.shadows.store(), named("a#b"));
+    let step = || store.purge_step(&rig.history, &shadow, rig.now());
+    assert_eq!(step().await.unwrap().state, PurgeState::Deletes);
+    // The first entry is still there, the two others are behind the position.
+    assert_eq!(fill(&rig, 3, |_| 0).await, 3);
+    rig.pass(21 * 60);
+    let (mut steps, mut deleted) = (0, 0);
+    loop {
+        let step = step().await.unwrap();
+        deleted += step.deleted;
+        steps += 1;
+        match step.state {
+            PurgeState::Deletes => assert!(steps < 10),
+            PurgeState::Done => break,
+            state => panic!("{state:?}"),
+        }
+    }
+    assert_eq!(stored(&rig).await, [""; 0]);
+    assert_eq!(deleted, 1502);
 }
 
 /// The process ends at every call in turn, before or after the call took place; then the next sweep continues.

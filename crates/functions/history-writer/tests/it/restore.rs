@@ -1,4 +1,5 @@
-//! The change feed after its table was restored to an earlier time: nobody continues behind changes that were not read.
+//! After a table was restored to an earlier time: nobody continues in the change feed behind changes that were not read, and
+//! no state is that of another time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -9,26 +10,36 @@ use antumbra_shadow::Document;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::rig::Rig;
+use crate::writer::{lamp, report, state};
 
 type Item = HashMap<String, AttributeValue>;
 
-async fn items(rig: &Rig) -> Vec<Item> {
-    let scan = rig.table.client.scan().table_name(&rig.history_table);
+async fn items_of(rig: &Rig, table: &str) -> Vec<Item> {
+    let scan = rig.table.client.scan().table_name(table);
     scan.send().await.unwrap().items.unwrap()
 }
 
-/// Gives the table the items that it had, as a point-in-time restore does.
+async fn items(rig: &Rig) -> Vec<Item> {
+    items_of(rig, &rig.history_table).await
+}
+
+/// Gives the history table the items that it had.
 async fn restore(rig: &Rig, before: &[Item]) {
-    for item in items(rig).await {
+    restore_table(rig, &rig.history_table, before).await;
+}
+
+/// Gives a table the items that it had, as a point-in-time restore does.
+async fn restore_table(rig: &Rig, table: &str, before: &[Item]) {
+    for item in items_of(rig, table).await {
         let delete = rig.table.client.delete_item();
-        let delete = delete.table_name(&rig.history_table);
+        let delete = delete.table_name(table);
         let delete = delete
             .key("PK", item["PK"].clone())
             .key("SK", item["SK"].clone());
         delete.send().await.unwrap();
     }
     for item in before {
-        let put = rig.table.client.put_item().table_name(&rig.history_table);
+        let put = rig.table.client.put_item().table_name(table);
         put.set_item(Some(item.clone())).send().await.unwrap();
     }
     // A restore takes minutes at least.
@@ -145,5 +156,53 @@ async fn cursors_stay_valid_without_a_restore() {
         };
         cursor = next;
         rig.pass(u64::from(number) * 60);
+    }
+}
+
+#[tokio::test]
+async fn a_restored_document_is_not_the_state_of_later_times() {
+    for layout in [Layout::Separate, Layout::Combined] {
+        for is_deleted in [false, true] {
+            let mut rig = Rig::new(layout).await;
+            let write = async |rig: &Rig, n: u32| {
+                rig.pass(10);
+                report(rig, &lamp(), &format!(r#"{{"n":{n}}}"#)).await;
+            };
+            write(&rig, 1).await;
+            let first = rig.now();
+            if is_deleted {
+                rig.pass(10);
+                let id = lamp();
+                let deleted = rig.shadows.delete_shadow(&id, None, None, None);
+                deleted.await.unwrap();
+            }
+            let kept = rig.now();
+            let before = items_of(&rig, &rig.table.name).await;
+            write(&rig, 2).await;
+            let second = rig.now();
+            write(&rig, 3).await;
+            let third = rig.now();
+            rig.record_all().await;
+            restore_table(&rig, &rig.table.name, &before).await;
+            // A restored table has another stream.
+            rig.records().await;
+
+            let case = format!("{layout:?} {is_deleted}");
+            let restored = match is_deleted {
+                true => "did not exist",
+                false => r#"{"n":1}"#,
+            };
+            assert_eq!(state(&rig, first).await, r#"{"n":1}"#, "{case}");
+            assert_eq!(state(&rig, kept).await, restored, "{case}");
+            assert_eq!(state(&rig, second).await, r#"{"n":2}"#, "{case}");
+            // Nothing tells the time of the restore.
+            assert_eq!(state(&rig, third).await, "not recorded", "{case}");
+            assert_eq!(state(&rig, rig.now()).await, restored, "{case}");
+            write(&rig, 4).await;
+            rig.record_all().await;
+            assert_eq!(state(&rig, second).await, r#"{"n":2}"#, "{case}");
+            assert_eq!(state(&rig, third).await, "not recorded", "{case}");
+            assert_eq!(state(&rig, rig.now()).await, r#"{"n":4}"#, "{case}");
+        }
     }
 }

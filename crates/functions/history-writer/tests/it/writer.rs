@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use antumbra_service::history::feed::{FeedFilter, FeedStart};
 use antumbra_service::history::{ChangeQuery, Operation, RecordedChange, StateAt};
 use antumbra_service::shadows::{ClientToken, Delete, ExpectedVersion, Layout, ShadowId, Update};
 use antumbra_shadow::{Document, Timestamp};
 use antumbra_testkit::dynamodb::Reply;
+use antumbra_wire::history::{Entry, HistoryKey, SegmentEntry};
+use antumbra_wire::items::ShadowItem;
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::rig::{DAYS, Rig, start};
 
@@ -271,4 +275,65 @@ async fn a_delete_is_known_by_its_time_before_it_is_recorded() {
     assert_eq!(at(&rig).await, Some((false, true)));
     rig.record_all().await;
     assert_eq!(at(&rig).await, Some((false, true)));
+}
+
+/// Other programs may write shadows that ours refuse.
+#[tokio::test]
+async fn a_shadow_with_a_name_that_is_too_long_is_not_recorded_and_blocks_nobody() {
+    let mut rig = Rig::with_partitions(Layout::Separate, 1).await;
+    report(&rig, &lamp(), r#"{"n":1}"#).await;
+    let name = "n".repeat(300);
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let get = rig.table.client.get_item().table_name(&rig.table.name);
+    let get = get.key("PK", text("DS#lamp")).key("SK", text("DSR#main"));
+    let mut item = get.send().await.unwrap().item.unwrap();
+    item.insert("SK".to_owned(), text(&format!("DSR#{name}")));
+    let put = rig.table.client.put_item().table_name(&rig.table.name);
+    put.set_item(Some(item)).send().await.unwrap();
+    let records = rig.records().await;
+    let summary = rig.record(&records).await;
+    assert_eq!((summary.written, summary.unrecorded), (1, 1), "{summary:?}");
+    assert_eq!((summary.failed, summary.resume_at), (0, None));
+
+    // One that is in the feed already.
+    let key = HistoryKey {
+        id: "lamp".to_owned(),
+        name,
+        item: ShadowItem::Reported,
+        time: u64::try_from(rig.now().nanoseconds()).unwrap(),
+        version: 1,
+    };
+    let entry = Entry {
+        key: key.clone(),
+        operation: Operation::Insert,
+        previous_time: None,
+        client_token: None,
+        reported: None,
+        desired: None,
+    };
+    let deadline = rig.now().after(Duration::from_secs(30));
+    let written = rig.history.write(&[entry], deadline, &*rig.clock).await;
+    assert_eq!(written.written, [true]);
+    let change = SegmentEntry {
+        key,
+        change_id: "other".to_owned(),
+        operation: Operation::Insert,
+    };
+    let settings = rig.history.feed_settings().await.unwrap().unwrap();
+    let appended = rig
+        .history
+        .append((&settings, 7), &[change], &*rig.clock)
+        .await;
+    appended.unwrap();
+    report(&rig, &lamp(), r#"{"n":2}"#).await;
+    rig.record_all().await;
+    let (start, filter) = (FeedStart::Oldest, FeedFilter::default());
+    let page = rig.feed.read(&start, 10, Duration::ZERO, &filter).await;
+    let page = page.unwrap();
+    let versions: Vec<i64> = page
+        .changes
+        .iter()
+        .map(|one| one.change.version.0)
+        .collect();
+    assert_eq!((versions, page.has_more), (vec![1, 2], false));
 }
