@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use antumbra_service::clock::ManualClock;
 use antumbra_service::shadows::{
-    Delete, DocumentSet, ExpectedVersion, Read, ReadConsistency, ShadowError, ShadowId,
-    ShadowStore, Shadows, Snapshot, State, StoreError, Update, Write, Written,
+    Delete, DocumentSet, Read, ReadConsistency, ShadowError, ShadowId, ShadowStore, Shadows,
+    Snapshot, State, StoreError, Update, Write, Written,
 };
 use antumbra_shadow::{Document, Timestamp};
 use futures_util::future::join_all;
@@ -237,17 +237,7 @@ pub async fn write_times_increase<P: ShadowStore>(store: P, seed: u64) {
             let document = Document::parse(&format!(r#"{{"w{writer}":{step}}}"#)).unwrap();
             let done = match random.u8(0..8) {
                 0 => sdk.delete_shadow(&shadow, None, None, None).await.map(drop),
-                1 => {
-                    let any = Some(ExpectedVersion::Any);
-                    let delete = Delete {
-                        shadow,
-                        reported: any,
-                        desired: any,
-                        other_version: None,
-                        time: None,
-                    };
-                    sdk.delete(delete).await
-                }
+                1 => sdk.delete(Delete::whole(shadow)).await,
                 2 => sdk.update(Update::desire(shadow, document)).await.map(drop),
                 _ => sdk.update(Update::report(shadow, document)).await.map(drop),
             };

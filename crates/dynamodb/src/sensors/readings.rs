@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use antumbra_service::paging::page_limit;
 use antumbra_service::sensors::{
     Cursor, Owner, Page, Reading, ReadingStore, RegisteredSensor, SensorError, SensorId,
-    SensorStore as _, StoreError, TimeRange,
+    SensorStore as _, TimeRange,
 };
 use antumbra_wire::items::{ItemKind, SORT_KEY};
 
@@ -108,9 +108,7 @@ impl ReadingStore for DynamoDbSensors {
         cursor: Option<&Cursor>,
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
-        if range.from > range.to {
-            return Err(StoreError::Invalid("from is after to".to_owned()).into());
-        }
+        range.check()?;
         let sensor = self.get(id).await?;
         let generation = sensor.generation.as_str();
         let from = keys::readings_from(range.from)?;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use antumbra_service::clock::Clock;
 use antumbra_service::sensors::reading_time::milliseconds;
 use antumbra_service::shadows::{ShadowId, StoreError};
 use antumbra_shadow::Timestamp;
@@ -80,6 +81,26 @@ impl DynamoDbShadows {
         now: Timestamp,
     ) -> Result<PurgeStep, StoreError> {
         step(&self.table, history, shadow, now).await
+    }
+
+    /// Carries out steps of the purge of a shadow's past until nothing is left to delete now. Calls `progress` with the
+    /// number of items that each deleted, and returns that of all.
+    pub async fn delete_past(
+        &self,
+        history: &DynamoDbHistory,
+        shadow: &ShadowId,
+        clock: &dyn Clock,
+        progress: impl Fn(usize),
+    ) -> Result<PurgeStep, StoreError> {
+        let mut deleted = 0;
+        loop {
+            let step = self.purge_step(history, shadow, clock.now()).await?;
+            progress(step.deleted);
+            deleted += step.deleted;
+            if step.state != PurgeState::Deletes {
+                return Ok(PurgeStep { deleted, ..step });
+            }
+        }
     }
 }
 

@@ -203,6 +203,16 @@ pub struct TimeRange {
     pub newest_first: bool,
 }
 
+impl TimeRange {
+    /// Refuses a range that ends before it begins.
+    pub fn check(&self) -> Result<(), StoreError> {
+        match self.from <= self.to {
+            true => Ok(()),
+            false => Err(StoreError::Invalid("from is after to".to_owned())),
+        }
+    }
+}
+
 /// Laws:
 /// - One signal is one write of the state and no read; two writes if signals overtook each other.
 /// - The newest [`ReadingTime`](super::ReadingTime) determines the value, whatever order signals arrive in and

@@ -291,6 +291,19 @@ pub struct Delete {
     pub time: Option<Timestamp>,
 }
 
+impl Delete {
+    /// Deletes both documents, whatever their versions.
+    pub fn whole(shadow: ShadowId) -> Delete {
+        Delete {
+            shadow,
+            reported: Some(ExpectedVersion::Any),
+            desired: Some(ExpectedVersion::Any),
+            other_version: None,
+            time: None,
+        }
+    }
+}
+
 /// One document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -4,7 +4,7 @@ use antumbra_dynamodb::PurgeState;
 use antumbra_local::progress::Progress;
 use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::history::purged_until;
-use antumbra_service::shadows::{Delete, ExpectedVersion, ShadowId};
+use antumbra_service::shadows::{Delete, ShadowId};
 use antumbra_shadow::Timestamp;
 use clap::Args;
 use serde_json::json;
@@ -31,15 +31,7 @@ impl Purge {
         let found = history.feed_settings().await;
         found.map_err(|error| explain(error.into()))?;
         let shadows = connection.shadows(false).await?;
-        let any = Some(ExpectedVersion::Any);
-        let delete = Delete {
-            shadow: id.clone(),
-            reported: any,
-            desired: any,
-            other_version: None,
-            time: None,
-        };
-        let deleted = shadows.delete_timed(delete).await?;
+        let deleted = shadows.delete_timed(Delete::whole(id.clone())).await?;
         let store = shadows.store();
         let now = SystemClock.now();
         store
@@ -47,18 +39,14 @@ impl Purge {
             .await?;
         // The sweep would do the same within minutes, and continues if this is interrupted.
         let progress = Progress::new("items deleted");
-        let mut count = 0;
-        loop {
-            let step = store.purge_step(&history, &id, SystemClock.now()).await;
-            let step = step.map_err(|error| explain(error.into()))?;
-            progress.add(step.deleted);
-            count += step.deleted;
-            match step.state {
-                PurgeState::Deletes => {}
-                PurgeState::WaitsUntil(time) => return Ok(text(&id, count, Some(time), json)),
-                PurgeState::Done => return Ok(text(&id, count, None, json)),
-            }
-        }
+        let purged =
+            store.delete_past(&history, &id, &SystemClock, |deleted| progress.add(deleted));
+        let purged = purged.await.map_err(|error| explain(error.into()))?;
+        let again = match purged.state {
+            PurgeState::WaitsUntil(time) => Some(time),
+            _ => None,
+        };
+        Ok(text(&id, purged.deleted, again, json))
     }
 }
 

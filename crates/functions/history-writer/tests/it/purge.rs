@@ -10,7 +10,7 @@ use antumbra_dynamodb::{DynamoDbSensors, PurgeState, SensorConfig};
 use antumbra_service::history::feed::{FeedFilter, FeedStart};
 use antumbra_service::history::{ChangeQuery, Operation, purged_until};
 use antumbra_service::purges::{Purge, PurgeQueue, purge_due};
-use antumbra_service::shadows::{Delete, ExpectedVersion, Layout, ShadowId, Update};
+use antumbra_service::shadows::{Delete, Layout, ShadowId, Update};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Document;
 use antumbra_testkit::dynamodb::Reply;
@@ -43,15 +43,8 @@ async fn report(rig: &Rig, id: &ShadowId, n: u32) {
 /// Deletes a shadow and queues the purge of its past, as the HTTP API does.
 async fn delete_and_queue(rig: &Rig, id: &ShadowId) {
     rig.pass(1);
-    let any = Some(ExpectedVersion::Any);
-    let delete = Delete {
-        shadow: id.clone(),
-        reported: any,
-        desired: any,
-        other_version: None,
-        time: None,
-    };
-    let deleted = rig.shadows.delete_timed(delete).await.unwrap();
+    let deleted = rig.shadows.delete_timed(Delete::whole(id.clone()));
+    let deleted = deleted.await.unwrap();
     let until = purged_until(deleted, rig.now());
     let store = rig.shadows.store();
     store.queue_purge(id, until, rig.now()).await.unwrap();

@@ -209,15 +209,7 @@ async fn writing_again_changes_nothing() {
         rig.pass(1);
         report(&rig, &lamp(), &format!(r#"{{"n":{n}}}"#)).await;
     }
-    let any = Some(ExpectedVersion::Any);
-    let delete = Delete {
-        shadow: lamp(),
-        reported: any,
-        desired: any,
-        other_version: None,
-        time: None,
-    };
-    rig.shadows.delete(delete).await.unwrap();
+    rig.shadows.delete(Delete::whole(lamp())).await.unwrap();
     let records = rig.records().await;
     let items = async |rig: &Rig| {
         let entries = rig.entries().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use antumbra_dynamodb::{DynamoDbShadows, FeedConfig, PurgeState, ShadowTableConfig};
+use antumbra_dynamodb::{DynamoDbShadows, FeedConfig, ShadowTableConfig};
 use antumbra_service::clock::Clock as _;
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::{Document, Model, Patch};
@@ -173,15 +173,8 @@ async fn two_times_are_compared() {
 async fn purge(api: &TestApi, shadow: &ShadowId) -> usize {
     let config = ShadowTableConfig::new(&api.table);
     let shadows = DynamoDbShadows::new(api.database.clone(), config);
-    let mut deleted = 0;
-    loop {
-        let step = shadows.purge_step(&api.history, shadow, api.clock.now());
-        let step = step.await.unwrap();
-        deleted += step.deleted;
-        if step.state != PurgeState::Deletes {
-            return deleted;
-        }
-    }
+    let purged = shadows.delete_past(&api.history, shadow, &*api.clock, drop);
+    purged.await.unwrap().deleted
 }
 
 #[tokio::test]

@@ -239,14 +239,12 @@ impl ReadingStore for MemorySensors {
         cursor: Option<&Cursor>,
     ) -> Result<(RegisteredSensor, Page<Reading>), SensorError> {
         page_limit(limit)?;
+        range.check()?;
         let TimeRange {
             from,
             to,
             newest_first,
         } = *range;
-        if from > to {
-            return Err(StoreError::Invalid("from lies after to".to_owned()).into());
-        }
         for time in [from, to] {
             ReadingTime::new(time, Sequence::Number(0))
                 .map_err(|error| StoreError::Invalid(error.to_string()))?;
