@@ -39,6 +39,11 @@ impl Chance {
         &all[self.below(all.len())]
     }
 
+    /// Another source, determined by the seed as well. This one stays as it is.
+    pub(crate) fn aside(&self) -> Chance {
+        Chance::new(!self.with(|random| random.clone().u64(..)))
+    }
+
     /// Another source, determined by the seed as well.
     pub(crate) fn split(&self) -> Chance {
         Chance::new(self.with(|random| random.u64(..)))

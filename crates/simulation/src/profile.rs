@@ -54,6 +54,8 @@ pub(crate) struct Outage {
 /// Longest outage of a service, and of the event sources.
 const OUTAGE: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_secs(600);
+/// Longest pause of the history writer: longer than a purge takes.
+const HISTORY_PAUSE: Duration = Duration::from_secs(3600);
 
 impl Outage {
     fn of(chance: &Chance, span: Duration) -> Outage {
@@ -160,6 +162,10 @@ pub(crate) struct Profile {
     pub(crate) meters: usize,
     /// Shadows that are deleted and created again.
     pub(crate) lamps: usize,
+    /// Purges of these shadows.
+    pub(crate) purges: usize,
+    /// Time during which the history writer is not invoked, after the start.
+    pub(crate) history_pause: Option<[Duration; 2]>,
     pub(crate) sensors: usize,
     /// The first sensor is unregistered and registered again.
     pub(crate) returning_sensors: bool,
@@ -218,6 +224,16 @@ impl Profile {
             .as_ref()
             .map_or(120, |out| out.until.as_secs() + 60);
         let span = Duration::from_secs(chance.between(least, least.max(900)));
+        // Seeds without purges are those from before there were any.
+        let aside = chance.aside();
+        let purges = match lamps > 0 && sensors > 0 && aside.happens(0.5) {
+            true => aside.between(1, 3) as usize,
+            false => 0,
+        };
+        let history_pause = (purges > 0 && aside.happens(0.5)).then(|| {
+            let from = aside.within(span);
+            [from, from + aside.within(HISTORY_PAUSE)]
+        });
         let outages = match some(1.0) > 0.0 {
             true => chance.between(1, 4),
             false => 0,
@@ -248,6 +264,8 @@ impl Profile {
             devices,
             meters,
             lamps,
+            purges,
+            history_pause,
             sensors,
             returning_sensors: chance.happens(0.3),
             clients: match sensors {

@@ -118,6 +118,7 @@ async fn simulate(chance: Chance, spawner: Spawner, traced: bool) -> Outcome {
     clients.start_registrations(began, &sensors.memory().sensors);
     inbox.start(began);
     lamps.start(began);
+    lamps.start_purges(began);
     followers.start(began);
     let shadows = devices.shadows().chain(reports.shadows());
     let shadows: Vec<ShadowId> = shadows.chain(lamps.shadows()).collect();
@@ -328,11 +329,14 @@ fn policy() -> Policy {
     }
 }
 
-/// Returns whether deliveries wait in the due index.
-fn is_due_index_filled(streams: &Streams) -> bool {
+/// Returns whether deliveries wait in the due index, or purges of shadows are not done.
+fn is_background_work_left(streams: &Streams) -> bool {
     let mut entries = std::collections::BTreeSet::new();
     for change in streams.all() {
-        if change.partition.starts_with("DUE#") {
+        let (partition, sort) = (change.partition.as_str(), change.sort.as_str());
+        if partition.starts_with("DUE#")
+            || partition.starts_with("DS#") && sort.starts_with("PURGE#")
+        {
             let key = (change.partition.clone(), change.sort.clone());
             match change.new {
                 Some(_) => entries.insert(key),
@@ -358,7 +362,7 @@ async fn settle(world: &World, streams: &Streams) {
         let idle = queues
             .iter()
             .all(|name| world.cloud.messages(name).is_empty());
-        let due = world.profile.sensors > 0 && is_due_index_filled(streams);
+        let due = world.profile.sensors > 0 && is_background_work_left(streams);
         if idle && !due && !world.is_busy() && streams.is_done(world) {
             return;
         }

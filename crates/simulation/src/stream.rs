@@ -18,6 +18,9 @@ const SPLIT: u64 = 15;
 /// Maximum delay until the stream is read.
 const POLL: Duration = Duration::from_millis(500);
 
+/// Interval of checking whether a pause is over.
+const PAUSED: Duration = Duration::from_secs(5);
+
 /// A function that reads the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -53,10 +56,12 @@ impl Change {
 
     /// Returns whether a reader gets the record, as its filter in production says.
     fn is_for(&self, reader: Reader) -> bool {
-        let documents = ["DSR#", "DSD#", "DSC#"];
-        reader == Reader::Listener
-            || self.partition.starts_with("DS#")
-                && documents.iter().any(|kind| self.sort.starts_with(kind))
+        reader == Reader::Listener || self.is_of_shadow()
+    }
+
+    /// Returns whether the item is a document of a shadow, or both.
+    pub(crate) fn is_of_shadow(&self) -> bool {
+        is_of_shadow(&self.partition, &self.sort)
     }
 
     /// Returns whether only the times of a shadow's leaves were written: its version stays.
@@ -67,6 +72,11 @@ impl Change {
             && is_document(&self.new)
             && version(&self.old) == version(&self.new)
     }
+}
+
+fn is_of_shadow(partition: &str, sort: &str) -> bool {
+    let kinds = ["DSR#", "DSD#", "DSC#"];
+    partition.starts_with("DS#") && kinds.iter().any(|kind| sort.starts_with(kind))
 }
 
 /// Returns whether an image is an item that is not deleted. A deleted shadow leaves a tombstone.
@@ -243,6 +253,10 @@ impl Streams {
         (reader, function): (Reader, &Function),
         attempts: &mut u32,
     ) {
+        if reader == Reader::History && world.is_history_paused() {
+            tokio::time::sleep(PAUSED).await;
+            return;
+        }
         self.read(world);
         let (batch, waits): (Vec<Arc<Change>>, bool) = {
             let state = lock(&self.0);
@@ -326,8 +340,9 @@ fn change(table: &'static str, record: Record, world: &World) -> Change {
         _ => (text("uuid"), text("messageId")),
     };
     let (old, new) = (image("OldImage"), image("NewImage"));
-    let poisoned =
-        partition.starts_with("DS#") && new.is_some() && world.chance.happens(world.profile.poison);
+    let poisoned = is_of_shadow(&partition, &sort)
+        && new.is_some()
+        && world.chance.happens(world.profile.poison);
     if poisoned {
         event["dynamodb"]["NewImage"] = json!({"version": {"X": "what is this?"}});
     }

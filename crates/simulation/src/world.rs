@@ -128,6 +128,12 @@ impl World {
         !self.is_free_of_faults() && self.chance.happens(often)
     }
 
+    /// Returns whether the history writer is not invoked now.
+    pub(crate) fn is_history_paused(&self) -> bool {
+        let pause = self.profile.history_pause;
+        pause.is_some_and(|[from, until]| (from..until).contains(&self.clock.elapsed()))
+    }
+
     /// Marks work that is not over although no function runs, such as a retry that waits.
     pub(crate) fn begin_work(&self) {
         self.busy.fetch_add(1, Ordering::Relaxed);

@@ -165,6 +165,29 @@ impl Followers {
         }
     }
 
+    /// Reads the feed from its start, without faults.
+    pub(crate) async fn all_changes(&self) -> Vec<FeedChange> {
+        let (feed, filter) = (self.feed(), FeedFilter::default());
+        let (mut start, mut changes) = (FeedStart::Oldest, Vec::new());
+        for _ in 0..LAST_PAGES {
+            match feed.read(&start, 100, Duration::ZERO, &filter).await {
+                Ok(page) if page.changes.is_empty() && !page.has_more => return changes,
+                Ok(page) => {
+                    changes.extend(page.changes);
+                    start = FeedStart::parse(&page.cursor.0);
+                }
+                Err(error) => {
+                    let seen = format!("{start:?}: {error}");
+                    self.world.broken("cursors-stay-valid", seen);
+                    return changes;
+                }
+            }
+        }
+        let seen = "a new reader of the feed does not reach its end".to_owned();
+        self.world.broken("everything-settles", seen);
+        changes
+    }
+
     /// Reads up to the end, without faults.
     pub(crate) async fn finish(&self) {
         self.over.store(1, Ordering::Relaxed);

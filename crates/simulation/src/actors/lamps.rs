@@ -1,11 +1,14 @@
-//! Devices whose shadows are deleted and created again, with documents of which a report changes only a small part.
+//! Devices whose shadows are deleted, purged and created again, with documents of which a report changes only a small part.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_dynamodb::DynamoDbShadows;
-use antumbra_service::shadows::{ShadowId, Shadows};
+use antumbra_service::clock::Clock as _;
+use antumbra_service::history::purged_until;
+use antumbra_service::shadows::{Delete, ShadowId, Shadows};
+use antumbra_shadow::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,6 +30,7 @@ pub(crate) struct Lamps {
     count: Arc<AtomicU64>,
     /// Reported numbers that were accepted.
     accepted: Arc<Mutex<Vec<(ShadowId, u64)>>>,
+    purged: Arc<Mutex<Vec<(ShadowId, Timestamp)>>>,
 }
 
 impl Lamps {
@@ -36,7 +40,13 @@ impl Lamps {
             shadows: Arc::new(wiring.shadows(world.clock)),
             count: Arc::default(),
             accepted: Arc::default(),
+            purged: Arc::default(),
         }
+    }
+
+    /// Shadows whose purge was accepted, and the times up to which their past is purged.
+    pub(crate) fn purged(&self) -> Vec<(ShadowId, Timestamp)> {
+        lock(&self.purged).clone()
     }
 
     /// Their shadows: one or two of each lamp.
@@ -63,6 +73,34 @@ impl Lamps {
                     lamps.act(&shadow).await;
                 });
             }
+        }
+    }
+
+    /// Purges of operators.
+    pub(crate) fn start_purges(&self, began: Instant) {
+        let shadows = self.shadows();
+        for moment in moments(&self.world, self.world.profile.purges) {
+            let (lamps, shadow) = (self.clone(), self.world.chance.pick(&shadows).clone());
+            self.world.spawner.spawn(async move {
+                until(began, moment).await;
+                lamps.purge(shadow).await;
+            });
+        }
+    }
+
+    /// Purges a shadow as the HTTP API does.
+    async fn purge(&self, shadow: ShadowId) {
+        let work = async {
+            let delete = Delete::whole(shadow.clone());
+            let deleted = self.shadows.delete_timed(delete).await.ok()?;
+            let now = self.world.clock.now();
+            let until = purged_until(deleted, now);
+            let queued = self.shadows.store().queue_purge(&shadow, until, now).await;
+            queued.ok().map(|()| until)
+        };
+        let done = self.world.invoke("operator", TIMEOUT, work).await;
+        if let Some(until) = done.flatten() {
+            lock(&self.purged).push((shadow, until));
         }
     }
 

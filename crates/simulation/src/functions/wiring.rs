@@ -209,7 +209,7 @@ impl Wiring {
         self.function(antumbra_liveness_sweep::NAME, |wiring, clock| {
             let config = antumbra_liveness_sweep::Config {
                 sensors: wiring.sensor_config(),
-                history: None,
+                history: Some(history_config()),
                 signals_queue_url: Some(url(wiring.signals)),
                 deliveries_fifo_queue_url: url(names::ORDERED),
                 deliveries_queue_url: url(names::UNORDERED),

@@ -27,12 +27,17 @@ struct Write<'a> {
     shadow: ShadowId,
     key: HistoryKey,
     operation: Operation,
+    /// It is from before a purge of the shadow.
+    purged: bool,
 }
 
 type Item = (ShadowId, ShadowItem);
 
+/// Times up to which the past of shadows was purged.
+type Purged = BTreeMap<ShadowId, u64>;
+
 impl<'a> Write<'a> {
-    fn of(change: &'a Change) -> Option<Write<'a>> {
+    fn of(change: &'a Change, purged: &Purged) -> Option<Write<'a>> {
         let id = change.partition.strip_prefix("DS#")?;
         let (kind, name) = change.sort.split_once('#')?;
         let item = match kind {
@@ -49,14 +54,17 @@ impl<'a> Write<'a> {
             (false, false) => return None,
         };
         let written = change.new.as_ref()?;
+        let shadow = ShadowId::named(id, name).ok()?;
+        let time = written["timestamp"].as_u64()?;
         Some(Write {
             change,
-            shadow: ShadowId::named(id, name).ok()?,
+            purged: is_purged(purged, &shadow, time),
+            shadow,
             key: HistoryKey {
                 id: id.to_owned(),
                 name: name.to_owned(),
                 item,
-                time: written["timestamp"].as_u64()?,
+                time,
                 version: written["version"].as_u64()?,
             },
             operation,
@@ -71,17 +79,55 @@ impl<'a> Write<'a> {
         let image = image.as_ref().filter(|_| is_document(image))?;
         image.get(state.as_str())
     }
+
+    /// Returns whether it has an entry in the end: its record is readable, and it was not purged.
+    fn is_kept(&self) -> bool {
+        !self.change.poisoned && !self.purged
+    }
+}
+
+fn is_purged(purged: &Purged, shadow: &ShadowId, time: u64) -> bool {
+    purged.get(shadow).is_some_and(|until| time <= *until)
 }
 
 pub(super) async fn check(evidence: &Evidence<'_>) {
+    let purged = purged(evidence);
     let changes = evidence.changes.iter();
-    let writes: Vec<Write<'_>> = changes.filter_map(|change| Write::of(change)).collect();
+    let writes = changes.filter_map(|change| Write::of(change, &purged));
+    let writes: Vec<Write<'_>> = writes.collect();
     no_accepted_report_is_lost(evidence, &writes);
-    every_write_has_one_entry(evidence, &writes);
-    states_equal_the_reference_model(evidence, &writes).await;
+    every_write_has_one_entry(evidence, &writes, &purged);
+    states_equal_the_reference_model(evidence, &writes, &purged).await;
     for (number, follower) in evidence.followers.all().iter().enumerate() {
         the_feed_is_complete(evidence, &writes, (number, follower));
     }
+    if !purged.is_empty() {
+        nothing_purged_is_in_the_feed(evidence, &writes).await;
+    }
+}
+
+/// Reads the purges from their items, of which an accepted one has one.
+fn purged(evidence: &Evidence<'_>) -> Purged {
+    let mut purged = Purged::new();
+    for change in &evidence.changes {
+        let queued = || {
+            let id = change.partition.strip_prefix("DS#")?;
+            let shadow = ShadowId::named(id, change.sort.strip_prefix("PURGE#")?).ok()?;
+            Some((shadow, change.new.as_ref()?["until"].as_u64()?))
+        };
+        if let Some((shadow, until)) = queued() {
+            let latest = purged.entry(shadow).or_default();
+            *latest = until.max(*latest);
+        }
+    }
+    for (shadow, until) in evidence.lamps.purged() {
+        let queued = purged.get(&shadow).copied().unwrap_or_default();
+        let is_queued = i128::from(queued) >= until.nanoseconds();
+        evidence.expect("purged-changes-are-gone", is_queued, || {
+            format!("{shadow}: the purge until {until} was accepted and is lost")
+        });
+    }
+    purged
 }
 
 fn no_accepted_report_is_lost(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
@@ -98,28 +144,40 @@ fn no_accepted_report_is_lost(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
     }
 }
 
-/// Places of the writes that can be recorded, by item in order.
+/// Places of the writes that have an entry, by item in order.
 fn recordable<'w>(writes: &'w [Write<'_>]) -> BTreeMap<Item, Vec<&'w HistoryKey>> {
     let mut all: BTreeMap<Item, Vec<&HistoryKey>> = BTreeMap::new();
-    for write in writes.iter().filter(|write| !write.change.poisoned) {
+    for write in writes.iter().filter(|write| write.is_kept()) {
         all.entry(write.item()).or_default().push(&write.key);
     }
     all
 }
 
-/// Every write whose record is readable has one entry with its version. Entries of an item are written in order.
-fn every_write_has_one_entry(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
+/// Every write whose record is readable has one entry with its version, unless it was purged. Entries of an item are
+/// written in order.
+fn every_write_has_one_entry(evidence: &Evidence<'_>, writes: &[Write<'_>], purged: &Purged) {
     let mut found: BTreeMap<Item, Vec<HistoryKey>> = BTreeMap::new();
-    for key in entries(evidence) {
+    for (key, is_deleted) in entries(evidence) {
         let Ok(shadow) = ShadowId::named(&key.id, &key.name) else {
             continue;
         };
         let of_item = found.entry((shadow, key.item)).or_default();
         // An entry that is written again stays the same entry.
-        if !of_item.contains(&key) {
-            of_item.push(key);
+        let known = of_item.iter().position(|one| *one == key);
+        match known {
+            Some(at) if is_deleted => drop(of_item.remove(at)),
+            None if !is_deleted => of_item.push(key),
+            _ => {}
         }
     }
+    for ((shadow, item), keys) in &mut found {
+        let left = keys.extract_if(.., |key| is_purged(purged, shadow, key.time));
+        let left: Vec<HistoryKey> = left.collect();
+        evidence.expect("purged-changes-are-gone", left.is_empty(), || {
+            format!("{shadow} {item:?}: {left:?} was purged until {purged:?}")
+        });
+    }
+    found.retain(|_, keys| !keys.is_empty());
     let expected = recordable(writes);
     for (item, expected) in &expected {
         let found = found.remove(item).unwrap_or_default();
@@ -138,8 +196,8 @@ fn every_write_has_one_entry(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
     });
 }
 
-/// Keys of the entries, in the order of their writes.
-fn entries(evidence: &Evidence<'_>) -> Vec<HistoryKey> {
+/// Keys of the entries, in the order of their writes and deletes, and whether they were deleted.
+fn entries(evidence: &Evidence<'_>) -> Vec<(HistoryKey, bool)> {
     let (mut keys, mut position) = (Vec::new(), 0);
     loop {
         let records = evidence.world.cloud.records(HISTORY.name, position);
@@ -150,14 +208,20 @@ fn entries(evidence: &Evidence<'_>) -> Vec<HistoryKey> {
         for record in records {
             let key = serde_json::to_value(&record.dynamodb.keys).unwrap_or_default();
             let text = |name: &str| key[name]["S"].as_str().unwrap_or_default();
-            keys.extend(HistoryKey::parse(text("PK"), text("SK")));
+            let key = HistoryKey::parse(text("PK"), text("SK"));
+            keys.extend(key.map(|key| (key, record.event_name == "REMOVE")));
         }
     }
 }
 
 /// States that were read meanwhile and those that are read at the end are those after the writes until then. Only next to
-/// an unreadable record there is no answer; while the run goes on, also where an entry is not written yet.
-async fn states_equal_the_reference_model(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
+/// an unreadable record there is no answer; while the run goes on, also where an entry is not written yet. In the end no
+/// state from before a purge is read.
+async fn states_equal_the_reference_model(
+    evidence: &Evidence<'_>,
+    writes: &[Write<'_>],
+    purged: &Purged,
+) {
     for answer in evidence.historians.answers() {
         if !matches!(answer.state, StateAt::NotRecorded) {
             let (shadow, at) = (&answer.shadow, answer.at);
@@ -183,7 +247,12 @@ async fn states_equal_the_reference_model(evidence: &Evidence<'_>, writes: &[Wri
             let Some(state) = evidence.historians.must_answer(shadow, at).await else {
                 continue;
             };
-            if !(unreadable && matches!(state, StateAt::NotRecorded)) {
+            if is_purged(purged, shadow, time) {
+                let is_gone = !matches!(state, StateAt::Existed(_));
+                evidence.expect("purged-changes-are-gone", is_gone, || {
+                    format!("{shadow} at {at}: {state:?}")
+                });
+            } else if !(unreadable && matches!(state, StateAt::NotRecorded)) {
                 is_state(evidence, writes, shadow, at, &state);
             }
         }
@@ -252,13 +321,18 @@ fn the_feed_is_complete(
     let mut seen: BTreeMap<&str, &FeedChange> = BTreeMap::new();
     let mut order: BTreeMap<Item, Vec<&HistoryKey>> = BTreeMap::new();
     for change in &follower.received {
+        let write = by_id.get(&*change.id);
         if let Some(before) = seen.insert(&change.id, change) {
-            evidence.expect("feed-duplicates-share-an-id", before == change, || {
+            // The values before a change are not known any more if they were purged meanwhile.
+            let place = |change: &FeedChange| (change.item, change.change.time);
+            let may_differ =
+                write.is_some_and(|write| earlier(write, writes).any(|one| one.purged));
+            let is_same = before == change || may_differ && place(before) == place(change);
+            evidence.expect("feed-duplicates-share-an-id", is_same, || {
                 format!("reader {number}: {before:?} came again as {change:?}")
             });
             continue;
         }
-        let write = by_id.get(&*change.id);
         evidence.expect("the-feed-matches-the-writes", write.is_some(), || {
             format!("reader {number}: {change:?} was never written")
         });
@@ -267,17 +341,19 @@ fn the_feed_is_complete(
             evidence.expect("the-feed-matches-the-writes", is_same, || {
                 format!("reader {number}: {change:?} of {:?}", write.change)
             });
-            order.entry(write.item()).or_default().push(&write.key);
+            if !write.purged {
+                order.entry(write.item()).or_default().push(&write.key);
+            }
         }
     }
     let Some(since) = follower.since else {
-        let is_new = !writes.iter().any(|write| !write.change.poisoned);
+        let is_new = !writes.iter().any(Write::is_kept);
         evidence.expect("feed-readers-miss-nothing", is_new, || {
             format!("reader {number} has never read")
         });
         return;
     };
-    for write in writes.iter().filter(|write| !write.change.poisoned) {
+    for write in writes.iter().filter(|write| write.is_kept()) {
         let is_seen = write.change.at <= since || seen.contains_key(&*write.change.id);
         evidence.expect("feed-readers-miss-nothing", is_seen, || {
             format!("reader {number} since {since}: {:?}", write.key)
@@ -295,6 +371,38 @@ fn the_feed_is_complete(
     }
 }
 
+/// Changes from before a purge are not in the feed any more, and all others are.
+async fn nothing_purged_is_in_the_feed(evidence: &Evidence<'_>, writes: &[Write<'_>]) {
+    let changes = evidence.followers.all_changes().await;
+    let found: BTreeSet<&str> = changes.iter().map(|change| change.id.as_str()).collect();
+    for write in writes {
+        let is_found = found.contains(write.change.id.as_str());
+        evidence.expect(
+            "purged-changes-are-gone",
+            !(write.purged && is_found),
+            || format!("{:?} was purged and is in the feed", write.key),
+        );
+        let is_missed = write.is_kept() && !is_found;
+        evidence.expect("feed-readers-miss-nothing", !is_missed, || {
+            format!("a new reader: {:?}", write.key)
+        });
+    }
+}
+
+/// Returns whether the documents before a write are known: after an unreadable record and after a purge they are not.
+fn is_known(write: &Write<'_>, writes: &[Write<'_>]) -> bool {
+    earlier(write, writes).all(Write::is_kept)
+}
+
+/// The writes of the same item before one.
+fn earlier<'w, 'a>(
+    write: &'w Write<'a>,
+    writes: &'w [Write<'a>],
+) -> impl Iterator<Item = &'w Write<'a>> {
+    let earlier = writes.iter().take_while(|one| !std::ptr::eq(*one, write));
+    earlier.filter(|one| one.item() == write.item())
+}
+
 /// Returns whether a change in the feed has the place and the values of a write.
 fn matches(change: &FeedChange, write: &Write<'_>, writes: &[Write<'_>]) -> bool {
     let recorded = &change.change;
@@ -303,15 +411,9 @@ fn matches(change: &FeedChange, write: &Write<'_>, writes: &[Write<'_>]) -> bool
         && recorded.time.nanoseconds() == i128::from(write.key.time)
         && recorded.version.0 as u64 == write.key.version
         && recorded.operation == write.operation;
-    // After an unreadable record the state before is not known.
-    let mut before = writes
-        .iter()
-        .take_while(|one| !std::ptr::eq(*one, write))
-        .filter(|one| one.item() == write.item());
-    let is_known = !before.any(|one| one.change.poisoned);
     let same_values = recorded.documents.iter().all(|document| {
         let Some(values) = &document.values else {
-            return !is_known;
+            return !is_known(write, writes);
         };
         let (state, old, new) = (document.state, &write.change.old, &write.change.new);
         let oracle = diff(&DocumentChange {

@@ -111,7 +111,7 @@ fn versions_have_no_gap(evidence: &Evidence<'_>) {
         .filter(|change| !change.is_of_times());
     let mut version_of: BTreeMap<String, u64> = BTreeMap::new();
     let mut deleted: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for change in shadows.filter(|change| change.partition.starts_with("DS#")) {
+    for change in shadows.filter(|change| change.is_of_shadow()) {
         let name = change.sort.split_once('#').map_or("", |(_, name)| name);
         let shadow = (change.partition.as_str(), name);
         let Some(new) = change.new.as_ref().filter(|_| is_document(&change.new)) else {
