@@ -35,25 +35,27 @@ pub(crate) fn parsed(version: u64) -> Document {
     Document::from_value(document(version).as_object().unwrap()).unwrap()
 }
 
+/// The item of a device.
+pub(crate) fn image(device: &str, version: u64, time: u64) -> Value {
+    json!({
+        "PK": {"S": format!("DS#{device}")}, "SK": {"S": "DSR#main"},
+        "version": {"N": version.to_string()}, "timestamp": {"N": time.to_string()},
+        "reported": attribute(&document(version)),
+    })
+}
+
 /// The stream record of the change that makes a version of a device's document.
 pub(crate) fn record(device: &str, version: u64, time: u64) -> Value {
-    let image = |version: u64, time: u64| {
-        json!({
-            "PK": {"S": format!("DS#{device}")}, "SK": {"S": "DSR#main"},
-            "version": {"N": version.to_string()}, "timestamp": {"N": time.to_string()},
-            "reported": attribute(&document(version)),
-        })
-    };
     let mut images = json!({
         "ApproximateCreationDateTime": time / 1_000_000_000,
         "Keys": {"PK": {"S": format!("DS#{device}")}, "SK": {"S": "DSR#main"}},
-        "NewImage": image(version, time),
+        "NewImage": image(device, version, time),
         "SequenceNumber": format!("{version:021}"),
         "SizeBytes": 3000,
         "StreamViewType": "NEW_AND_OLD_IMAGES",
     });
     if version > 1 {
-        images["OldImage"] = image(version - 1, time - STEP);
+        images["OldImage"] = image(device, version - 1, time - STEP);
     }
     json!({
         "eventID": format!("{device}-{version}"),

@@ -1,9 +1,10 @@
 //! Prints the figures of the history and of the change feed in docs/performance.md: storage per change, the state at a
-//! time, and readers of the feed.
+//! time, readers of the feed, and the alternative that was rejected.
 //!
 //! `cargo run --release -p antumbra-history-writer --example history_figures`. Uses the embedded database over HTTP.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod alternative;
 mod feed;
 mod load;
 mod state;
@@ -23,6 +24,7 @@ fn main() {
     runtime.block_on(async {
         state::print(most).await;
         feed::print().await;
+        alternative::print().await;
     });
 }
 

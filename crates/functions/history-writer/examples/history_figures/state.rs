@@ -1,10 +1,11 @@
 //! The state at a time, with few and with many entries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
-use antumbra_service::clock::{Clock, SystemClock};
+use antumbra_service::clock::{Clock, ManualClock, SystemClock};
 use antumbra_service::history::StateAt;
 use antumbra_service::shadows::{ShadowId, Shadows};
 use antumbra_shadow::{Model, Timestamp};
@@ -30,14 +31,13 @@ async fn ask(entries: u64) {
     let table = &tables.main;
     let store = || DynamoDbShadows::new(table.client.clone(), ShadowTableConfig::new(&table.name));
     let device = ShadowId::new("device").unwrap();
-    // The current document is later than all that is asked for.
-    let shadows = Shadows::new(store());
-    for version in [1, 2] {
-        shadows.report(&device, &document(version)).await.unwrap();
-    }
     let now = SystemClock.now();
     let start = u64::try_from(now.nanoseconds()).unwrap() - (entries + 2) * STEP;
     let time = |version: u64| start + version * STEP;
+    let written = Timestamp::from_nanoseconds(time(entries).into());
+    let shadows = Shadows::with_clock(store(), Arc::new(ManualClock::new(written)));
+    let current = shadows.report(&device, &document(entries)).await;
+    current.unwrap();
     for first in (1..=entries).step_by(BATCH as usize) {
         let versions = first..(first + BATCH).min(entries + 1);
         let records = versions.map(|version| record("device", version, time(version)));
