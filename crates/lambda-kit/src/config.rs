@@ -42,6 +42,11 @@ impl FunctionConfig for Common {
     }
 }
 
+/// Returns whether standard queues get the tenant of a message as its group, for fair queues. Only AWS accepts it.
+pub fn tenants(environment: &Environment) -> bool {
+    environment.optional("AWS_ENDPOINT_URL").is_none()
+}
+
 /// Seconds that a timestamp may lie in the future, unless configured otherwise.
 const MAX_FUTURE_SECONDS: u64 = 300;
 

@@ -63,7 +63,7 @@ impl Drop for Progress {
 
 fn write(text: Option<String>) {
     if let Some(text) = text {
-        // Who closed standard error does not want to know.
+        // Ignore the error: standard error is closed.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

@@ -3,7 +3,7 @@
 //! The plan has the events (pure); here the clients linked to each sensor are read, once per event, and every
 //! delivery is recorded. The messages, which name the deliveries, are sent with all others.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use futures_util::{StreamExt as _, stream};
 
 use crate::dispatch_list::{Content, Entry};
 use crate::plan::Plan;
-use crate::retry::read_with_retries;
+use crate::retry::with_retries;
 
 /// Maximum number of concurrent reads.
 const CONCURRENT_READS: usize = 32;
@@ -61,6 +61,7 @@ fn was_linked(client: &LinkedClient, pending: &PendingDelivery) -> bool {
     client.removed.is_none_or(is_before)
 }
 
+/// Records deliveries and adds their messages to the plan, up to the first that is not recorded by the deadline.
 pub(crate) async fn add_deliveries(
     plan: &mut Plan<'_>,
     route: &ClientsRoute,
@@ -75,7 +76,7 @@ pub(crate) async fn add_deliveries(
         .collect();
     let reads = sensors.into_iter().map(|sensor| async move {
         let read = || route.links.linked(sensor);
-        (sensor, read_with_retries(deadline, clock, read).await)
+        (sensor, with_retries(deadline, clock, read).await)
     });
     let reads: Vec<_> = reads.collect();
     let linked: HashMap<&SensorId, Result<Vec<LinkedClient>, StoreError>> = stream::iter(reads)
@@ -100,17 +101,14 @@ pub(crate) async fn add_deliveries(
     // A delivery is recorded before it is queued: the function that sends it accepts no other.
     let adds = new.iter().map(|(pending, mode, delivery)| async move {
         let add = || route.deliveries.add(delivery, clock.now());
-        let added = read_with_retries(deadline, clock, add).await;
+        let added = with_retries(deadline, clock, add).await;
         (*pending, *mode, DeliveryMessage::first(delivery), added)
     });
     let adds: Vec<_> = adds.collect();
     // In order, so that the messages of a sensor stay in order.
     let mut adds = stream::iter(adds).buffered(CONCURRENT_WRITES);
-    let mut failed: HashSet<String> = HashSet::new();
     while let Some((pending, mode, message, added)) = adds.next().await {
         match added {
-            // A later delivery must not overtake one that is not recorded yet.
-            Ok(()) if failed.contains(&message.group()) => plan.unfinished.push(pending.record),
             Ok(()) => plan.list.push(Entry {
                 record: pending.record,
                 registration: pending.registration,
@@ -121,9 +119,10 @@ pub(crate) async fn add_deliveries(
                 content: Content::Message(Box::new(message.to_queue())),
                 spilled: None,
             }),
+            // Time is up. The stream continues from this record, so that no later delivery overtakes this one.
             Err(error) if error.is_retryable() => {
-                failed.insert(message.group());
                 plan.unfinished.push(pending.record);
+                break;
             }
             Err(error) => plan.reject_delivery(pending, error.to_string()),
         }

@@ -192,7 +192,10 @@ impl Listener {
         let (suspended, found) = tokio::join!(suspended, missing);
         plan.complete(&found, &self.model);
         if let Some((route, channels)) = self.routes.clients() {
-            add_deliveries(&mut plan, route, channels, until, clock).await;
+            // Half of the time is left to send what was recorded.
+            let now = clock.now();
+            let recorded_until = now.after(time_left(now, until) / 2);
+            add_deliveries(&mut plan, route, channels, recorded_until, clock).await;
         }
         let (records, spilled) = self.redirect(&mut plan, suspended).await;
         let message = |index: usize| plan.list.message(index, &self.registrations);

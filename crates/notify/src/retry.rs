@@ -1,4 +1,4 @@
-//! Reads that are repeated until they succeed or time is up.
+//! Calls of stores that are repeated until they succeed or time is up.
 
 use std::future::Future;
 
@@ -7,15 +7,15 @@ use antumbra_service::clock::{Clock, time_left};
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 
-pub(crate) async fn read_with_retries<T, F: Future<Output = Result<T, StoreError>>>(
+pub(crate) async fn with_retries<T, F: Future<Output = Result<T, StoreError>>>(
     deadline: Timestamp,
     clock: &dyn Clock,
-    read: impl Fn() -> F,
+    call: impl Fn() -> F,
 ) -> Result<T, StoreError> {
     let mut failures = 0;
     loop {
         let left = time_left(clock.now(), deadline);
-        let error = match tokio::time::timeout(left, read()).await {
+        let error = match tokio::time::timeout(left, call()).await {
             Ok(Ok(found)) => return Ok(found),
             Ok(Err(error)) if !error.is_retryable() => return Err(error),
             Ok(Err(error)) => error,

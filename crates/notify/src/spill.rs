@@ -22,7 +22,7 @@ use antumbra_wire::notification::NotificationId;
 use crate::Listener;
 use crate::listener::{RESPONSE_RESERVE, UNDELIVERABLE_RESERVE};
 use crate::plan::Plan;
-use crate::retry::read_with_retries;
+use crate::retry::with_retries;
 use crate::routes::Route;
 use crate::undeliverable::{StoredNotification, Undeliverable};
 
@@ -79,7 +79,7 @@ impl SpillRoute {
         deadline: Timestamp,
         clock: &dyn Clock,
     ) -> Result<Records, StoreError> {
-        let records = read_with_retries(deadline, clock, || self.suspensions.all()).await?;
+        let records = with_retries(deadline, clock, || self.suspensions.all()).await?;
         let by_name = |record: Suspension| (record.registration.clone(), record);
         Ok(records.into_iter().map(by_name).collect())
     }

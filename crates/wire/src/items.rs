@@ -15,7 +15,7 @@
 //! | main | `CLIENT#{client}` | `DELIVERY#{order}` | delivery with its attempts |
 //! | main | `CLIENT#{client}` | `HELD#{order}` | entry of the list of held deliveries |
 //! | main | `CLIENT#{client}` | `DEFERRED#{sensor}#{order}` | delivery that later ones of the sensor wait for |
-//! | main | `CLIENT#{client}` | `CHAIN#{sensor}` | number of deferred deliveries |
+//! | main | `CLIENT#{client}` | `CHAIN#{sensor}` | number of deferred deliveries, and of its changes |
 //! | main | `DUE#{shard}` | `AT#{time}#{client}#{order}` | delivery to queue again, or client to release |
 //! | main | `LIVENESS` | `QUEUE#{queue}` | ingest progress of a queue |
 //! | main | `SUSPENSIONS` | `REGISTRATION#{name}` | registration whose target fails |

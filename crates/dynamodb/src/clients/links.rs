@@ -160,6 +160,8 @@ impl DynamoDbClients {
         Ok(())
     }
 
+    /// Removes the links of a deleted client. Stops if the client was created again: the links are those of the new
+    /// client.
     pub(super) async fn unlink_all(
         &self,
         client: &ClientId,
@@ -169,8 +171,12 @@ impl DynamoDbClients {
             let links = chunk
                 .iter()
                 .map(|link| link_key(&link.client, &link.sensor));
-            let writes = links.flat_map(|link| removal(&self.table, &link, now));
-            self.table.transact(writes.collect()).await?;
+            let is_deleted = Write::check(client_key(client), "attribute_not_exists(#PK)");
+            let removals = links.flat_map(|link| removal(&self.table, &link, now));
+            let writes = std::iter::once(is_deleted).chain(removals).collect();
+            if let Outcome::Refused(_) = self.table.transact(writes).await? {
+                return Ok(());
+            }
         }
         Ok(())
     }

@@ -149,11 +149,15 @@ impl ClientStore for DynamoDbClients {
         let rotate = Write::update(
             secrets_key(id),
             "SET #previous = #current, #previousUntil = :previousUntil, #current = :secret, \
+             #previousRequestedBy = if_not_exists(#requestedBy, :by), \
+             #previousRequestedUntil = if_not_exists(#requestedUntil, :until), \
              #requestedBy = :by, #requestedUntil = :until",
         )
         .condition(
             "attribute_exists(#current) AND (attribute_not_exists(#requestedBy) \
-             OR #requestedBy <> :by OR #requestedUntil <= :now)",
+             OR #requestedBy <> :by OR #requestedUntil <= :now) \
+             AND (attribute_not_exists(#previousRequestedBy) \
+             OR #previousRequestedBy <> :by OR #previousRequestedUntil <= :now)",
         )
         .value(":secret", text(rotation.secret.reveal()))
         .value(":previousUntil", time(rotation.previous_until))
@@ -198,7 +202,8 @@ impl ClientStore for DynamoDbClients {
             // A link may have been made since the check; now none can be.
             return self.unlink_all(id, now).await;
         }
-        let emptied = "REMOVE #current, #previous, #previousUntil, #requestedBy, #requestedUntil";
+        let emptied = "REMOVE #current, #previous, #previousUntil, #requestedBy, #requestedUntil, \
+             #previousRequestedBy, #previousRequestedUntil";
         let emptied = Write::update(secrets_key(id), emptied);
         self.delete_info(id, expected, emptied).await?;
         self.finish_delete(id, now).await
@@ -256,10 +261,16 @@ impl DynamoDbClients {
             && expected.is_some_and(|expected| stored.version == expected.next())
             && is_patched(&stored, patch);
         match expected {
-            Some(expected) if !ours => Err(ClientError::Conflict {
-                expected,
-                actual: stored.version,
-            }),
+            Some(expected) if !ours => {
+                // The same change may have been interrupted before it set the mode of all links.
+                if patch.mode == Some(stored.mode) {
+                    self.set_link_modes(&stored).await?;
+                }
+                Err(ClientError::Conflict {
+                    expected,
+                    actual: stored.version,
+                })
+            }
             _ => Ok(stored),
         }
     }
@@ -296,12 +307,11 @@ impl DynamoDbClients {
         Write::put(self.table.attributes(&release_key(id, now)))
     }
 
-    /// Removes the remains of a client whose own item is deleted.
+    /// Removes the remains of a client whose own item is deleted. If the client was created again, its secrets stay.
     async fn finish_delete(&self, id: &ClientId, now: Timestamp) -> Result<(), ClientError> {
         self.unlink_all(id, now).await?;
-        self.secrets_table
-            .write(Write::delete(secrets_key(id)))
-            .await?;
+        let emptied = Write::delete(secrets_key(id)).condition("attribute_not_exists(#current)");
+        self.secrets_table.write(emptied).await?;
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The context of a message: one read, one of the client's secrets at the same time, and another one if deliveries of the same sensor are deferred.
+//! Reads the context of a message: its items in one call, the client's secrets at the same time, and then the oldest
+//! deferred delivery of the same sensor, if there is one.
 
 use antumbra_service::clients::ClientId;
 use antumbra_service::deliveries::{DeliveryContext, DeliveryMessage, EventType};
@@ -9,9 +10,9 @@ use antumbra_wire::items::ItemKind;
 use futures_util::future::try_join;
 
 use super::DynamoDbDeliveries;
-use super::item::{DEFERRED, chain_key, decode, key};
+use super::item::{CHAIN_VERSION, DEFERRED, chain_key, decode, key};
 use crate::clients::item::{client_key, decode_client, decode_secrets, mirror_key, secrets_key};
-use crate::table::{BatchRead, Item, Key, Query};
+use crate::table::{BatchRead, Key, Query};
 use crate::value::{corrupt, optional_number, read_text, text};
 
 impl DynamoDbDeliveries {
@@ -55,7 +56,10 @@ impl DynamoDbDeliveries {
             let generation = generation.map_err(|_| corrupt(GENERATION, "invalid"))?;
             context.generation = Some(generation);
         }
-        context.deferred = deferred(chain.as_ref())?;
+        if let Some(chain) = &chain {
+            context.deferred = optional_number(chain, DEFERRED)?.unwrap_or_default();
+            context.chain_version = optional_number(chain, CHAIN_VERSION)?.unwrap_or_default();
+        }
         if context.deferred > 0 {
             let oldest = self.deferred_deliveries(client, sensor, 1).await?;
             context.oldest_deferred = oldest.into_iter().next();
@@ -87,11 +91,4 @@ impl DynamoDbDeliveries {
         let orders = orders.filter_map(|key| key.sort.strip_prefix(&prefix).map(str::to_owned));
         Ok(orders.collect())
     }
-}
-
-fn deferred(chain: Option<&Item>) -> Result<u32, StoreError> {
-    let count = chain
-        .map(|chain| optional_number(chain, DEFERRED))
-        .transpose()?;
-    Ok(count.flatten().unwrap_or(0))
 }

@@ -6,6 +6,7 @@ use antumbra_service::deliveries::{
     NewDeliveries, Status, Subject, Waiting,
 };
 use antumbra_service::paging::{Cursor, Page};
+use antumbra_service::sensors::reading_time::from_milliseconds;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
 use antumbra_wire::items::{ItemKind, index_keys};
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
-use super::item::{ROUND, decode, due_key, held_key, key, new_item};
+use super::item::{BEGUN, HELD_AT, ROUND, decode, due_key, held_key, key, new_item};
 use crate::table::{BatchRead, Key, Query, Write};
 use crate::tables::LISTED;
 use crate::value::{epoch_milliseconds, number, optional_number, text, time};
@@ -41,7 +42,14 @@ impl History for DynamoDbDeliveries {
             request.filter = Some("#status = :status".to_owned());
             request = request.value(":status", text(status.as_str()));
         }
-        let listing = ["deliveries", &partition];
+        let bound = |time: Option<Timestamp>| time.map_or(String::new(), |time| time.to_string());
+        let (from, to) = (bound(query.from), bound(query.to));
+        let order = match query.oldest_first {
+            true => "oldest first",
+            false => "newest first",
+        };
+        let status = query.status.map_or("", Status::as_str);
+        let listing = ["deliveries", &partition, &from, &to, status, order];
         let page = self
             .table
             .page(&listing, request, query.limit, cursor)
@@ -84,33 +92,37 @@ impl History for DynamoDbDeliveries {
             ..query
         };
         let items = self.table.query(query).await?.items;
-        let mut rounds = Vec::new();
+        let mut entries = Vec::new();
         let mut orders: Vec<String> = Vec::new();
         for item in &items {
             if let Some(key) = self.table.key(item)
                 && let Some(order) = key.sort.strip_prefix(kind.sort_prefix())
             {
-                rounds.push(optional_number(item, ROUND)?.unwrap_or_default());
                 orders.push(order.to_owned());
+                entries.push(HeldDelivery {
+                    order: order.to_owned(),
+                    round: optional_number(item, ROUND)?.unwrap_or_default(),
+                    begun: optional_number(item, BEGUN)?.unwrap_or_default(),
+                    held_at: from_milliseconds(optional_number(item, HELD_AT)?.unwrap_or_default()),
+                    record: None,
+                });
             }
         }
         let records = self.records(client, &orders).await?;
-        let held = |record: &DeliveryRecord| record.progress.waiting == Some(Waiting::Held);
-        let entries = orders.into_iter().zip(rounds).zip(records);
-        Ok(entries
-            .map(|((order, round), record)| HeldDelivery {
-                order,
-                round,
-                record: record.filter(held),
-            })
-            .collect())
+        let is_held = |record: &DeliveryRecord| record.progress.waiting == Some(Waiting::Held);
+        for (entry, record) in entries.iter_mut().zip(records) {
+            entry.record = record.filter(is_held);
+        }
+        Ok(entries)
     }
 
     async fn remove_held(&self, client: &ClientId, held: &HeldDelivery) -> Result<(), StoreError> {
         // A delivery that was held again meanwhile stays in the list.
         let delete = Write::delete(held_key(client, &held.order))
-            .condition("#round = :round")
-            .value(":round", number(held.round));
+            .condition("#round = :round AND #begun = :begun AND #heldAt = :heldAt")
+            .value(":round", number(held.round))
+            .value(":begun", number(held.begun))
+            .value(":heldAt", epoch_milliseconds(held.held_at));
         self.table.write(delete).await.map(drop)
     }
 }

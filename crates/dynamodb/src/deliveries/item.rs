@@ -16,10 +16,15 @@ use serde_json::value::RawValue;
 use crate::table::{Item, Key};
 use crate::value::{EpochMilliseconds, TextTime, corrupt, from_item, to_item};
 
-/// Round in which a delivery was held.
+/// Round in which a delivery was held, number of its attempts by then, and time. They identify an entry of the list of
+/// held deliveries.
 pub(super) const ROUND: &str = "round";
+pub(super) const BEGUN: &str = "begun";
+pub(super) const HELD_AT: &str = "heldAt";
 /// Number of deferred deliveries in a chain.
 pub(super) const DEFERRED: &str = "deferred";
+/// Number of changes of a chain.
+pub(super) const CHAIN_VERSION: &str = "version";
 /// End of the key of a task that releases the held deliveries of a client.
 pub(super) const RELEASE: &str = "release";
 

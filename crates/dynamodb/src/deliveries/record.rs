@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
 use super::item::{
-    DEFERRED, ROUND, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
+    BEGUN, HELD_AT, ROUND, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
 };
 use crate::table::{Item, Key, Outcome, Refusal, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
@@ -42,7 +42,7 @@ impl DeliveryStore for DynamoDbDeliveries {
         let Claim {
             record, message, ..
         } = claim;
-        let mut change = Change::new(record, message);
+        let mut change = RecordUpdate::new(record, message);
         change.set("begun", number(claim.attempt));
         change.set(CLAIM, text(claim.token));
         change.set("claimedUntil", epoch_milliseconds(claim.until));
@@ -64,32 +64,23 @@ impl DeliveryStore for DynamoDbDeliveries {
 
     async fn save(&self, transition: &Transition<'_>) -> Result<Saved, StoreError> {
         let mut record = transition.record.clone();
-        let mut deferred = transition.context.deferred;
+        let mut chain = Chain::of(transition.context);
         let mut condition = match transition.claim {
             Some(_) => "#claim = :claim",
             None => UNCHANGED,
         };
+        let mut only_attempts = false;
         for _ in 0..SAVES {
-            let mut writes = vec![self.update(transition, &record, condition)?];
-            let next = match transition.wait {
-                Some(wait) => {
-                    writes.extend(self.defer(transition, &record, wait));
-                    let is_due = matches!(wait, Wait::Due(_));
-                    is_due.then(|| DeliveryMessage {
-                        queued: due_queued(&record, transition.message),
-                        ..transition.message.clone()
-                    })
-                }
-                None => {
-                    self.leave(transition, &record, deferred, &mut writes)
-                        .await?
-                }
+            let (mut writes, next) = match only_attempts {
+                true => (vec![add_attempts(transition, &record)?], None),
+                false => self.writes(transition, &record, chain, condition).await?,
             };
             let outcome = match writes.len() {
                 1 => self.table.write(writes.remove(0)).await?,
                 _ => self.table.transact(writes).await?,
             };
             let refusal = match outcome {
+                Outcome::Applied(_) if only_attempts => return Ok(Saved::Changed),
                 Outcome::Applied(_) => return Ok(Saved::Applied(next)),
                 Outcome::Refused(refusal) => refusal,
             };
@@ -98,7 +89,7 @@ impl DeliveryStore for DynamoDbDeliveries {
                 if transition.wait.is_some() {
                     return Ok(Saved::Changed);
                 }
-                deferred = self.read_context(transition.message).await?.deferred;
+                chain = Chain::of(&self.read_context(transition.message).await?);
                 continue;
             }
             let Some(stored) = refusal.stored.clone() else {
@@ -106,11 +97,18 @@ impl DeliveryStore for DynamoDbDeliveries {
             };
             record = decode(stored)?;
             let newest = transition.attempts.last();
-            if refusal.in_doubt && newest.is_some_and(|newest| record.attempts.contains(newest)) {
+            let is_recorded = newest.is_some_and(|newest| record.attempts.contains(newest));
+            if refusal.in_doubt && is_recorded && !only_attempts {
                 return Ok(Saved::Applied(None));
             }
             if transition.status != Status::Delivered || condition == NOT_DELIVERED {
-                return Ok(Saved::Changed);
+                // A later round removed the claim. The history still gets the attempt.
+                only_attempts = is_later(transition, &record)
+                    && new_attempts(transition, &record).next().is_some();
+                if !only_attempts {
+                    return Ok(Saved::Changed);
+                }
+                continue;
             }
             condition = NOT_DELIVERED;
         }
@@ -152,6 +150,32 @@ impl DeliveryStore for DynamoDbDeliveries {
 }
 
 impl DynamoDbDeliveries {
+    /// The writes of a transition, and the message to queue after them.
+    async fn writes(
+        &self,
+        transition: &Transition<'_>,
+        record: &DeliveryRecord,
+        chain: Chain,
+        condition: &str,
+    ) -> Result<(Vec<Write>, Option<DeliveryMessage>), StoreError> {
+        let mut writes = vec![self.update(transition, record, condition)?];
+        let next = match transition.wait {
+            Some(wait) => {
+                writes.extend(self.defer(transition, record, wait));
+                let is_due = matches!(wait, Wait::Due(_));
+                is_due.then(|| DeliveryMessage {
+                    queued: due_queued(record, transition.message),
+                    ..transition.message.clone()
+                })
+            }
+            None if is_settled(transition, record) => {
+                self.leave(transition, record, chain, &mut writes).await?
+            }
+            None => None,
+        };
+        Ok((writes, next))
+    }
+
     /// The write of the delivery itself.
     fn update(
         &self,
@@ -160,13 +184,10 @@ impl DynamoDbDeliveries {
         condition: &str,
     ) -> Result<Write, StoreError> {
         let Transition { message, now, .. } = *transition;
-        let is_later = record.progress.round > message.round;
-        // A success of the round before settles a released delivery, but not one that is requested by hand.
-        let is_settled = transition.wait.is_none() && !(is_later && record.progress.manual);
-        let mut change = Change::new(record, message);
-        if !is_later {
-            let claimed = u32::from(transition.claim.is_some());
-            change.set("begun", number(begun(transition.record, message) + claimed));
+        let is_settled = is_settled(transition, record);
+        let mut change = RecordUpdate::new(record, message);
+        if !is_later(transition, record) {
+            change.set("begun", number(begun_with_claim(transition)));
         }
         if is_settled || transition.wait.is_some() {
             change.set("status", text(transition.status.as_str()));
@@ -217,24 +238,33 @@ impl DynamoDbDeliveries {
             Wait::Held => {
                 let mut item = self.table.attributes(&held_key(id.client(), &id.order()));
                 item.insert(ROUND.to_owned(), number(transition.message.round));
+                item.insert(BEGUN.to_owned(), number(begun_with_claim(transition)));
+                item.insert(HELD_AT.to_owned(), epoch_milliseconds(transition.now));
                 vec![Write::put(item)]
             }
             Wait::Behind => Vec::new(),
         };
-        if let Some(sensor) = &transition.message.sensor
-            && is_joining(transition, record)
-        {
+        let Some(sensor) = &transition.message.sensor else {
+            return writes;
+        };
+        let is_joining = is_joining(transition, record);
+        let update = match is_joining {
+            true => "ADD #deferred :one, #version :one",
+            false if wait == Wait::Behind => "ADD #version :one",
+            false => return writes,
+        };
+        if is_joining {
             writes.push(put(deferred_key(id, sensor)));
-            let chain = chain_key(id.client(), sensor);
-            let chain = Write::update(chain, "ADD #deferred :one").value(":one", number(1));
-            writes.push(match wait {
-                // Without a delivery to wait for, nothing would end the wait.
-                Wait::Behind => chain
-                    .condition("#deferred > :none")
-                    .value(":none", number(0)),
-                _ => chain,
-            });
         }
+        let chain = chain_key(id.client(), sensor);
+        let chain = Write::update(chain, update).value(":one", number(1));
+        writes.push(match wait {
+            // Without a delivery to wait for, nothing would end the wait.
+            Wait::Behind => Chain::of(transition.context)
+                .unchanged(chain, "#deferred > :none AND ")
+                .value(":none", number(0)),
+            _ => chain,
+        });
         writes
     }
 
@@ -244,7 +274,7 @@ impl DynamoDbDeliveries {
         &self,
         transition: &Transition<'_>,
         record: &DeliveryRecord,
-        deferred: u32,
+        chain: Chain,
         writes: &mut Vec<Write>,
     ) -> Result<Option<DeliveryMessage>, StoreError> {
         let message = transition.message;
@@ -253,16 +283,16 @@ impl DynamoDbDeliveries {
         };
         let (id, client) = (&message.id, message.id.client());
         writes.push(Write::delete(deferred_key(id, sensor)));
-        let chain = chain_key(client, sensor);
-        let chain = match deferred {
-            0 | 1 => Write::delete(chain),
-            _ => Write::update(chain, "ADD #deferred :less").value(":less", number(-1)),
+        let leave = match chain.deferred {
+            0 | 1 => Write::delete(chain_key(client, sensor)),
+            _ => {
+                let update = "ADD #deferred :less, #version :one";
+                Write::update(chain_key(client, sensor), update)
+                    .value(":less", number(-1))
+                    .value(":one", number(1))
+            }
         };
-        writes.push(
-            chain
-                .condition(format!("#{DEFERRED} = :seen"))
-                .value(":seen", number(deferred)),
-        );
+        writes.push(chain.unchanged(leave, ""));
         let Some(next) = self.next_behind(id, sensor).await? else {
             return Ok(None);
         };
@@ -303,10 +333,78 @@ impl DynamoDbDeliveries {
     }
 }
 
+/// The chain of deferred deliveries of a client and sensor, as it was read.
+#[derive(Clone, Copy)]
+struct Chain {
+    deferred: u32,
+    version: u64,
+}
+
+impl Chain {
+    fn of(context: &DeliveryContext) -> Chain {
+        Chain {
+            deferred: context.deferred,
+            version: context.chain_version,
+        }
+    }
+
+    /// Adds the condition that no delivery joined or left the chain, or began to wait in it, since it was read.
+    fn unchanged(self, write: Write, other: &str) -> Write {
+        match self.version {
+            0 => write.condition(format!("{other}attribute_not_exists(#version)")),
+            version => write
+                .condition(format!("{other}#version = :version"))
+                .value(":version", number(version)),
+        }
+    }
+}
+
+/// Returns whether the delivery is in a later round than the message.
+fn is_later(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
+    record.progress.round > transition.message.round
+}
+
+/// Returns whether the transition settles the delivery. A success of the round before settles a released delivery, but
+/// not one that is requested by hand.
+fn is_settled(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
+    transition.wait.is_none() && !(is_later(transition, record) && record.progress.manual)
+}
+
+/// The attempts of a transition that the record does not have.
+fn new_attempts<'a>(
+    transition: &'a Transition<'_>,
+    record: &'a DeliveryRecord,
+) -> impl Iterator<Item = &'a Attempt> {
+    transition.attempts.iter().filter(move |new| {
+        let is_same = |known: &Attempt| (known.round, known.number) == (new.round, new.number);
+        !record.attempts.iter().any(is_same)
+    })
+}
+
+/// The write that adds the attempts of a transition to the history, and changes nothing else.
+fn add_attempts(transition: &Transition<'_>, record: &DeliveryRecord) -> Result<Write, StoreError> {
+    let new = encode_attempts(new_attempts(transition, record))?;
+    let key = key(&transition.message.id);
+    Ok(match record.attempts.len() {
+        0 => Write::update(key, "SET #attempts = :new")
+            .condition("attribute_exists(#PK) AND attribute_not_exists(#attempts)")
+            .value(":new", new),
+        known => Write::update(key, "SET #attempts = list_append(#attempts, :new)")
+            .condition("size(#attempts) = :known")
+            .value(":known", number(known))
+            .value(":new", new),
+    })
+}
+
 /// Returns whether a delivery leaves the queue in a way that later ones have to wait for it.
 fn is_joining(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
     let leaves = !matches!(transition.wait, None | Some(Wait::InQueue(_)));
     leaves && transition.in_order && !record.progress.chained
+}
+
+/// Attempts begun in the round of the message, with the one that was made.
+fn begun_with_claim(transition: &Transition<'_>) -> u32 {
+    begun(transition.record, transition.message) + u32::from(transition.claim.is_some())
 }
 
 /// The number with which a delivery that is put into the due index is queued again.
@@ -330,18 +428,19 @@ fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
         .value(":now", epoch_milliseconds(now))
 }
 
-struct Change {
+/// The update of the item of a delivery.
+struct RecordUpdate {
     key: Key,
     set: Item,
     remove: Vec<&'static str>,
     queued: u32,
 }
 
-impl Change {
+impl RecordUpdate {
     /// The round and number of the message, unless the record is further.
-    fn new(record: &DeliveryRecord, message: &DeliveryMessage) -> Change {
+    fn new(record: &DeliveryRecord, message: &DeliveryMessage) -> RecordUpdate {
         let progress = &record.progress;
-        let mut change = Change {
+        let mut change = RecordUpdate {
             key: key(&message.id),
             set: Item::new(),
             remove: Vec::new(),

@@ -10,7 +10,7 @@ use antumbra_service::sensors::SensorId;
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::all_pages;
-use antumbra_testkit::dynamodb::Reply;
+use antumbra_testkit::dynamodb::{self, Endpoint, Reply, address};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
@@ -235,7 +235,13 @@ async fn rotation_keeps_one_previous_secret_if_the_response_is_lost() {
     assert_eq!(rotated, (third.clone(), Some((second, at(200)))));
     let fourth = Secret::random();
     let rotated = rotate(&fourth, 300, "r3", 20).await;
-    assert_eq!(rotated, (fourth, Some((third, at(300)))));
+    let after_fourth = (fourth.clone(), Some((third, at(300))));
+    assert_eq!(rotated, after_fourth);
+    // The rotation before was interrupted after its write, and its request is repeated.
+    let fifth = Secret::random();
+    assert_eq!(rotate(&fifth, 400, "r2", 999).await, after_fourth);
+    let rotated = rotate(&fifth, 400, "r2", 1000).await;
+    assert_eq!(rotated, (fifth, Some((fourth, at(400)))));
     let nobody = ClientId::new("nobody").unwrap();
     let rotation = rotation(&Secret::random(), 1, "r", 0);
     let missing = store.rotate(&nobody, &rotation).await;
@@ -348,6 +354,25 @@ async fn a_new_mode_is_set_on_every_link() {
 }
 
 #[tokio::test]
+async fn a_repeated_change_of_the_mode_completes_it_although_its_precondition_fails() {
+    let store = clients().await;
+    let client = store.client_linked_to(1).await;
+    let patch = set_mode(Mode::Latest);
+    let interrupted = [Reply::fail(400, "AccessDeniedException")];
+    store
+        .endpoint
+        .script_next("TransactWriteItems", interrupted);
+    let change = async || {
+        let expected = Some(Version(1));
+        store.update(&client.id, &patch, expected, at(2)).await
+    };
+    assert!(matches!(change().await, Err(ClientError::Store(_))));
+    assert_eq!(store.links(&client).await[0].mode, Mode::Every);
+    assert_eq!(change().await, Err(CONFLICT));
+    assert_eq!(store.links(&client).await[0].mode, Mode::Latest);
+}
+
+#[tokio::test]
 async fn links_end_in_the_mode_of_their_client_after_concurrent_changes() {
     let store = clients().await;
     let client = store.client_linked_to(8).await;
@@ -432,6 +457,44 @@ async fn an_interrupted_cascading_delete_is_completed_by_the_same_call_or_by_a_n
             assert_eq!(store.items().await.len(), before + 2);
         }
     }
+}
+
+/// The caller of a long delete has stopped waiting, repeats it, and creates the client again.
+#[tokio::test]
+async fn a_late_cascading_delete_leaves_a_new_client_alone() {
+    let store = clients().await;
+    let client = store.client_linked_to(1).await;
+    let (table, secret) = (store.table.clone(), Secret::random());
+    let (again, new_secret) = (client.clone(), secret.clone());
+    let meanwhile = move || async move {
+        let endpoint = Endpoint::start(address()).await;
+        let clients = DynamoDbClients::new(dynamodb::client(&endpoint), table);
+        let (id, sensor) = (&again.id, SensorId::new("s0").unwrap());
+        clients.delete(id, None, true, at(50)).await.unwrap();
+        let created = clients.create(&again, &new_secret, &by("new")).await;
+        created.unwrap();
+        clients.link(id, &sensor, at(60)).await.unwrap();
+    };
+    let (mut meanwhile, mut transactions) = (Some(meanwhile), 0);
+    store.endpoint.script(move |call| {
+        transactions += usize::from(call.operation == "TransactWriteItems");
+        // The second transaction removes the link.
+        if transactions == 2
+            && let Some(meanwhile) = meanwhile.take()
+        {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let calls = std::thread::spawn(move || runtime.block_on(meanwhile()));
+            calls.join().unwrap();
+        }
+        Reply::Pass
+    });
+    store.delete(&client.id, None, true, at(40)).await.unwrap();
+    let secrets = store.secrets(&client.id).await.unwrap();
+    assert_eq!(secrets.current, secret);
+    assert_eq!(store.links(&client).await.len(), 1);
 }
 
 #[tokio::test]

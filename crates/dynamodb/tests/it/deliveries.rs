@@ -1,5 +1,6 @@
 //! Deliveries: counted attempts, places to wait, and a correct history with concurrent writers.
 
+mod concurrent;
 mod fixture;
 mod waiting;
 
@@ -199,11 +200,26 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
     };
     assert_eq!(read(held).await, pick(&[1]));
     let page = fixture.deliveries.list(&of(client()), None).await.unwrap();
-    let mixed = fixture
-        .deliveries
-        .list(&of(sensor()), page.next.as_ref())
-        .await;
-    assert!(mixed.is_err());
+    let others = [
+        of(sensor()),
+        part(client()),
+        HistoryQuery {
+            to: Some(at(103)),
+            ..of(client())
+        },
+        HistoryQuery {
+            status: Some(Status::Delivered),
+            ..of(client())
+        },
+        HistoryQuery {
+            oldest_first: false,
+            ..of(client())
+        },
+    ];
+    for other in others {
+        let mixed = fixture.deliveries.list(&other, page.next.as_ref()).await;
+        assert!(mixed.is_err(), "{other:?}");
+    }
 }
 
 #[tokio::test]

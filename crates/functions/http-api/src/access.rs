@@ -186,7 +186,7 @@ async fn decide(
                 vec![id.ok().map(|id| id.client().to_string())]
             }
             Ids::Body(read) => {
-                // The body is read for callers only that may be allowed.
+                // Read the body only if the caller has a grant for the resource and verb.
                 let some = grants.some(resource, verb);
                 some.ok_or_else(|| missing(resource, verb, ""))?;
                 read(&body(request).await?)?

@@ -26,6 +26,8 @@ pub struct Config {
     pub outbound_queue_url: String,
     /// Largest message that the queues accept.
     pub queue_bytes: usize,
+    /// Sets the message group of standard queues, for fair queues. Only AWS accepts it.
+    pub tenants: bool,
     pub auth: AuthMode,
     /// Destinations of webhooks beside the public internet.
     pub webhook_allow: Allow,
@@ -67,6 +69,7 @@ impl FunctionConfig for Config {
             },
             outbound_queue_url: environment.required("OUTBOUND_QUEUE_URL"),
             queue_bytes: sqs::BYTES,
+            tenants: config::tenants(environment),
             auth: auth(environment),
             webhook_allow: environment.or("WEBHOOK_ALLOW", Allow::default()),
             sensors,

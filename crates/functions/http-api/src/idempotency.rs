@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_service::clients::{ClientId, RequestKey, Secret};
+use antumbra_service::clients::{ClientError, ClientId, RequestKey, Secret};
 use antumbra_service::idempotency::{IdempotencyState, Request as KeyedRequest};
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
@@ -36,7 +36,7 @@ const LEASE: Duration = Duration::from_secs(35);
 /// Time for which a response is stored.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// Time for which a key is certainly known after its request.
-const KNOWN: Duration = Duration::from_secs(23 * 3600);
+const KEY_KNOWN_TIME: Duration = Duration::from_secs(23 * 3600);
 const STORED_HEADERS: [HeaderName; 4] = [CONTENT_TYPE, ETAG, LOCATION, CACHE_CONTROL];
 /// Member of a JSON body that holds a client's secret.
 const SECRET: &str = "secret";
@@ -58,7 +58,7 @@ impl RequestId {
     pub(crate) fn request_key(&self, now: Timestamp) -> RequestKey {
         RequestKey {
             by: self.0.clone(),
-            until: now.after(KNOWN),
+            until: now.after(KEY_KNOWN_TIME),
         }
     }
 
@@ -264,10 +264,5 @@ impl StoredResponse {
 async fn secret_of(api: &Services, client: &str, request: &RequestId) -> Result<Secret, Problem> {
     let client = ClientId::new(client).map_err(Problem::internal)?;
     let secret = api.clients.secret_made_by(&client, &request.0).await?;
-    secret.ok_or_else(|| {
-        Problem::new(
-            Code::SecretReplaced,
-            "the secret that this request created is not valid any more; rotate the secret again",
-        )
-    })
+    secret.ok_or_else(|| ClientError::SecretReplaced.into())
 }

@@ -234,6 +234,7 @@ impl From<ClientError> for Problem {
         match error {
             ClientError::AlreadyExists => Problem::new(Code::AlreadyExists, error.to_string()),
             ClientError::HasLinks => Problem::new(Code::HasLinks, error.to_string()),
+            ClientError::SecretReplaced => Problem::new(Code::SecretReplaced, error.to_string()),
             ClientError::Store(error) => error.into(),
             _ => Problem::of_class(error.class(), error),
         }

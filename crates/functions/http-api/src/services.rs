@@ -91,7 +91,10 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
     let shadows = DynamoDbShadows::new(database.clone(), shadows);
     let clients = DynamoDbClients::new(database.clone(), table);
     let sqs = LazyClient::sqs(sdk);
-    let queue = |url| Arc::new(SqsChannel::new(&sqs, url).with_bytes(config.queue_bytes));
+    let queue = |url| {
+        let channel = SqsChannel::new(&sqs, url).with_bytes(config.queue_bytes);
+        Arc::new(channel.with_tenants(config.tenants))
+    };
     let queues = Queues {
         ordered: queue(&config.queues.deliveries_fifo),
         unordered: queue(&config.queues.deliveries),

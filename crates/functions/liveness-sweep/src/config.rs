@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use antumbra_dynamodb::{HistoryConfig, SensorConfig};
-use antumbra_lambda_kit::config::{FunctionConfig, history};
+use antumbra_lambda_kit::config::{FunctionConfig, history, tenants};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_service::liveness::Limits;
 
@@ -15,6 +15,8 @@ pub struct Config {
     /// Queues of deliveries in order and in any order.
     pub deliveries_fifo_queue_url: String,
     pub deliveries_queue_url: String,
+    /// Sets the message group of standard queues, for fair queues. Only AWS accepts it.
+    pub tenants: bool,
     /// Maximum wait for the marker.
     pub marker_wait: Duration,
     /// Time granted to signals that the marker overtook.
@@ -32,6 +34,7 @@ impl FunctionConfig for Config {
             signals_queue_url: environment.optional("SIGNALS_QUEUE_URL"),
             deliveries_fifo_queue_url: environment.required("DELIVERIES_FIFO_QUEUE_URL"),
             deliveries_queue_url: environment.required("DELIVERIES_QUEUE_URL"),
+            tenants: tenants(environment),
             marker_wait: environment.seconds("MARKER_WAIT_SECONDS", Duration::from_secs(10)),
             grace: environment.seconds("GRACE_SECONDS", Duration::from_secs(5)),
             limits: Limits {

@@ -31,12 +31,13 @@ pub fn build(
     let sqs = LazyClient::sqs(sdk);
     let table = &config.sensors.table;
     let progress = DynamoDbProgress::new(database.clone(), table);
+    let queue = |url: &str| Arc::new(SqsChannel::new(&sqs, url).with_tenants(config.tenants));
     let deliveries = DueQueue {
         clients: DynamoDbClients::new(database.clone(), table),
         store: DynamoDbDeliveries::new(database.clone(), table),
         queues: Queues {
-            ordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_fifo_queue_url)),
-            unordered: Arc::new(SqsChannel::new(&sqs, &config.deliveries_queue_url)),
+            ordered: queue(&config.deliveries_fifo_queue_url),
+            unordered: queue(&config.deliveries_queue_url),
         },
     };
     let history = config.history;

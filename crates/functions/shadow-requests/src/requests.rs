@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use crate::config::{AcceptedUpdates, Config, Order};
 use crate::serve::{RequestContext, serve};
 
-/// Age at which nobody waits for the response to a `get` any more, and a `delete` would come as a surprise.
+/// Age after which `get` and `delete` requests are dropped: the device has stopped waiting.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
 pub struct ShadowRequests<P> {

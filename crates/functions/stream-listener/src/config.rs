@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antumbra_lambda_kit::config::{FunctionConfig, layout, shadow_model};
+use antumbra_lambda_kit::config::{FunctionConfig, layout, shadow_model, tenants};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::sqs;
 use antumbra_service::shadows::Layout;
@@ -70,7 +70,7 @@ impl FunctionConfig for Config {
             deliveries_fifo_queue_url: environment.optional("DELIVERIES_FIFO_QUEUE_URL"),
             deliveries_queue_url: environment.optional("DELIVERIES_QUEUE_URL"),
             queue_bytes: environment.or("QUEUE_BYTES", default.queue_bytes),
-            tenants: environment.optional("AWS_ENDPOINT_URL").is_none(),
+            tenants: tenants(environment),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use antumbra_lambda_kit::config::FunctionConfig;
+use antumbra_lambda_kit::config::{FunctionConfig, tenants};
 use antumbra_lambda_kit::environment::Environment;
 use antumbra_publish::webhook::{self, Allow};
 use antumbra_service::deliveries::{Delays, Policy};
@@ -25,6 +25,8 @@ pub struct Config {
     pub policy: Policy,
     /// Timeout of one request.
     pub timeout: Duration,
+    /// Sets the message group of standard queues, for fair queues. Only AWS accepts it.
+    pub tenants: bool,
 }
 
 impl Default for Config {
@@ -40,6 +42,7 @@ impl Default for Config {
             retention: 30 * 24 * HOUR,
             policy: Policy::default(),
             timeout: webhook::TIMEOUT,
+            tenants: false,
         }
     }
 }
@@ -71,6 +74,7 @@ impl FunctionConfig for Config {
                 ..default.policy
             },
             timeout: default.timeout,
+            tenants: tenants(environment),
         }
     }
 }

@@ -42,7 +42,7 @@ pub fn build_with_sender<S: Sender>(
     clock: Arc<dyn Clock>,
 ) -> Worker<DynamoDbDeliveries, S, SqsVisibility> {
     let sqs = LazyClient::sqs(sdk);
-    let queue = |url: &str| Arc::new(SqsChannel::new(&sqs, url));
+    let queue = |url: &str| Arc::new(SqsChannel::new(&sqs, url).with_tenants(config.tenants));
     let queues = Queues {
         ordered: queue(&config.fifo_queue_url),
         unordered: queue(&config.queue_url),

@@ -19,9 +19,9 @@ use futures_util::{StreamExt as _, stream};
 const AT_ONCE: usize = 10;
 /// Minimum time left to begin an attempt: the sender's timeout and the recording. An attempt that Lambda
 /// interrupts counts, but its result is not known.
-const ATTEMPT: Duration = Duration::from_secs(13);
+const MIN_ATTEMPT_TIME: Duration = Duration::from_secs(13);
 /// Delay until a message is received again for which no time was left.
-const SOON: Duration = Duration::from_secs(1);
+const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub const COUNTERS: &[&str] = &[
     "messages",
@@ -84,7 +84,7 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         for message in messages {
             let again = match summary.failed.is_empty() {
                 true => self.process(message, deadline, &mut summary).await,
-                false => Some(SOON),
+                false => Some(SHORT_RETRY_DELAY),
             };
             if let Some(delay) = again {
                 self.hide(message, delay).await;
@@ -111,8 +111,8 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
                     .await;
             }
         };
-        if time_left(self.deliver.now(), deadline) < ATTEMPT {
-            return Some(SOON);
+        if time_left(self.deliver.now(), deadline) < MIN_ATTEMPT_TIME {
+            return Some(SHORT_RETRY_DELAY);
         }
         let processed = self.deliver.process(&delivery).await;
         let disposition = processed.disposition;
@@ -159,7 +159,7 @@ impl<L: DeliveryStore, S: Sender, V: MessageVisibility> Worker<L, S, V> {
         let failures = self.quarantine.send(&[rejected], deadline, clock).await;
         if let Some(failure) = failures.first() {
             tracing::warn!(message_id = message.id, failure.reason, "not quarantined");
-            return Some(SOON);
+            return Some(SHORT_RETRY_DELAY);
         }
         summary.add("quarantined", 1);
         None

@@ -169,6 +169,20 @@ async fn a_failed_attempt_is_retried_as_configured_however_often_it_was_received
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_later_attempt_is_queued_in_the_group_of_its_client() {
+    let sqs = AwsServer::start();
+    let fixture = Fixture::create(nowhere()).await;
+    let dynamodb = fixture.table.endpoint.url();
+    let mut environment = environment(&fixture.table.name, &dynamodb, sqs.address());
+    environment.retain(|(name, _)| *name != "RETRY_FIRST_SECONDS");
+    let function = Lambda::start(BINARY, &environment);
+    assert_eq!(function.invoke(&fixture.event(1)).unwrap(), NO_FAILURES);
+    let sent = sqs.sent();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["MessageGroupId"], "watch");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_the_history_does_not_know_is_quarantined() {
     let (endpoint, sqs) = (AwsServer::start(), AwsServer::start());
     let fixture = Fixture::create(endpoint.address()).await;

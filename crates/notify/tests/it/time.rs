@@ -3,10 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use antumbra_notify::Listener;
+use antumbra_notify::{ChannelFactory, ClientsRoute, Listener};
+use antumbra_registration::Target;
+use antumbra_service::clients::{ClientId, LinkedClient, LinkedClients, Mode};
 use antumbra_service::clock::Clock;
+use antumbra_service::deliveries::{Delivery, DeliveryMessage, NewDeliveries, Queues};
+use antumbra_service::notifications::Channel;
+use antumbra_service::sensors::SensorId;
+use antumbra_service::store::StoreError;
 use antumbra_shadow::{Model, Timestamp};
-use antumbra_testkit::SendReply;
+use antumbra_testkit::{RecordingChannel, SendReply};
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -122,4 +129,100 @@ async fn an_unresponsive_queue_is_reported_in_time_and_delays_no_other() {
             assert_eq!(summary.resume_at, Some(sequence_number(lowest)));
         }
     }
+}
+
+/// One client linked to every sensor. Deliveries of the sensor `stuck` are never recorded.
+#[derive(Default)]
+struct Clients {
+    queue: Arc<RecordingChannel>,
+    undeliverable: Arc<RecordingChannel>,
+}
+
+struct Recorded;
+
+#[async_trait]
+impl LinkedClients for Recorded {
+    async fn linked(&self, _: &SensorId) -> Result<Vec<LinkedClient>, StoreError> {
+        Ok(vec![LinkedClient {
+            client: ClientId::new("watch").unwrap(),
+            mode: Mode::Every,
+            removed: None,
+        }])
+    }
+}
+
+#[async_trait]
+impl NewDeliveries for Recorded {
+    async fn add(&self, delivery: &Delivery, _: Timestamp) -> Result<(), StoreError> {
+        let sensor = delivery.sensor.as_ref().unwrap();
+        match sensor.id.as_str() {
+            "stuck" => std::future::pending().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn add_due(&self, _: &Delivery, _: Timestamp) -> Result<DeliveryMessage, StoreError> {
+        Err(StoreError::Throttled)
+    }
+}
+
+impl ChannelFactory for Clients {
+    fn channel(&self, _: &Target) -> Option<Arc<dyn Channel>> {
+        None
+    }
+
+    fn clients(&self) -> Option<ClientsRoute> {
+        Some(ClientsRoute {
+            links: Arc::new(Recorded),
+            deliveries: Arc::new(Recorded),
+            queues: Queues {
+                ordered: self.queue.clone(),
+                unordered: self.queue.clone(),
+            },
+        })
+    }
+
+    fn undeliverable(&self) -> Arc<dyn Channel> {
+        self.undeliverable.clone()
+    }
+}
+
+/// A change of a sensor's value.
+fn sensor_change(sensor: &str, sequence: u64) -> Record {
+    let image = |changes: u64| {
+        Some(json!({
+            "address": "", "changes": changes, "checkAt": 1_700_000_090_000_u64,
+            "connection": "ONLINE", "contacts": 0, "deadline": 1_700_000_092_007_u64,
+            "generation": "g-1", "lastSeen": 1_700_000_002_007_u64,
+            "order": format!("2023-11-14T22:13:2{changes}.000000000Z#0000000000000000000{changes}"),
+            "registeredAt": 1_700_000_000_000_u64, "sensorId": sensor, "silenceAfterMs": 90_000,
+            "type": "sensor", "value": changes,
+        }))
+    };
+    Record {
+        old: image(1),
+        new: image(2),
+        ..Record::new(&format!("SENSOR#{sensor}"), "STATE", sequence)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_are_queued_up_to_the_first_that_is_not_recorded_in_time() {
+    let channels = Clients::default();
+    let rule = json!({ "name": "clients", "on": { "key": "^SENSOR#[^#]+#STATE$" },
+                       "send": ["old", "new"], "to": { "clients": {} } });
+    let clock = RuntimeClock(Instant::now());
+    let deadline = clock.now().after(TIME);
+    let (rules, clock) = (registrations(&[rule]), Arc::new(clock));
+    let listener = Listener::new(rules, &channels, Model::default(), clock).unwrap();
+    let sensors = ["a", "b", "c", "stuck", "d"].into_iter().zip(0..);
+    let records: Vec<Record> = sensors.map(|(id, n)| sensor_change(id, n)).collect();
+    let event = event_of(&records);
+    let summary = listener.handle(&event, deadline);
+    let summary = tokio::time::timeout(TIME, summary).await.unwrap().unwrap();
+    assert_eq!(summary.resume_at, Some(sequence_number(3)));
+    let sent = channels.queue.accepted();
+    let groups: Vec<&str> = sent.iter().map(|message| &message.key[..]).collect();
+    assert_eq!(groups, ["watch/a", "watch/b", "watch/c"]);
+    assert_eq!(summary.sent, 3);
 }

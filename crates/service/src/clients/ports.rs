@@ -26,6 +26,9 @@ pub enum ClientError {
     /// The client has links and cascade was not requested.
     #[error("the client has links to sensors")]
     HasLinks,
+    /// A request created a secret, and another one has replaced it since.
+    #[error("the secret that this request created is not valid any more; rotate the secret again")]
+    SecretReplaced,
     #[error("{0}")]
     Invalid(String),
     #[error(transparent)]
@@ -40,9 +43,10 @@ impl ClientError {
             ClientError::NotFound | ClientError::NoSensor | ClientError::NotLinked => {
                 ErrorClass::NotFound
             }
-            ClientError::AlreadyExists | ClientError::Conflict { .. } | ClientError::HasLinks => {
-                ErrorClass::Conflict
-            }
+            ClientError::AlreadyExists
+            | ClientError::Conflict { .. }
+            | ClientError::HasLinks
+            | ClientError::SecretReplaced => ErrorClass::Conflict,
             ClientError::Invalid(_) | ClientError::Url(_) => ErrorClass::Invalid,
             ClientError::Store(error) => error.class(),
         }
@@ -95,7 +99,7 @@ pub trait ClientStore: Send + Sync {
     ) -> impl SendFuture<Result<Page<Client>, ClientError>>;
 
     /// Changes a client and returns it. If the mode changes, so do the client's links; if that is interrupted,
-    /// repeating the call completes it.
+    /// repeating the call completes it, also if it returns `Conflict`.
     fn update(
         &self,
         id: &ClientId,
@@ -113,7 +117,7 @@ pub trait ClientStore: Send + Sync {
     ) -> impl SendFuture<Result<Client, ClientError>>;
 
     /// Makes a new secret valid and returns the secrets. The previous one stays valid for a while, older ones
-    /// do not. If the newest secret was created by the same request, nothing changes.
+    /// do not. If the newest secret, or the one before it, was created by the same request, nothing changes.
     fn rotate(
         &self,
         id: &ClientId,

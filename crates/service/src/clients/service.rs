@@ -142,6 +142,10 @@ where
             now,
         };
         let secrets = self.store.rotate(id, &rotation).await?;
+        let made = secrets.requested.as_ref();
+        if made.is_none_or(|made| made.by != rotation.requested.by) {
+            return Err(ClientError::SecretReplaced);
+        }
         Ok(Rotated {
             secret: secrets.current,
             previous_until: secrets.previous.map_or(now, |(_, until)| until),

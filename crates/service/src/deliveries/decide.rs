@@ -12,7 +12,7 @@ use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 use crate::clock::time_left;
 
 /// First wait for the result of a probe.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_PROBE_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -60,7 +60,7 @@ impl Default for Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep<'a> {
     Send(&'a Client, &'a Secrets),
-    /// Send the request if the probe of the circuit, which expired at this time, can be claimed.
+    /// Send the request if the probe of the circuit, which is open until this time, can be claimed.
     Probe(&'a Client, &'a Secrets, Option<Timestamp>),
     /// Wait until this time: the circuit is open, or the next attempt is not due.
     Wait(Timestamp),
@@ -145,16 +145,22 @@ pub fn next_step<'a>(
         ..
     } = client.circuit;
     let is_closed = failures < policy.open_after && probing_since.is_none();
-    if is_closed || (message.manual && begun == 0) {
+    if is_closed {
         return NextStep::Send(client, secrets);
     }
-    match open_until {
-        Some(until) if until > now => NextStep::Wait(match probing_since {
-            // Each wait doubles the time since the start, so the result of a probe is seen soon and at little cost.
-            Some(since) => until.min(now.after(time_left(since, now).max(FIRST_LOOK))),
-            None => until,
-        }),
-        _ => NextStep::Probe(client, secrets, open_until),
+    let until = match open_until {
+        Some(until) if until > now => until,
+        _ => return NextStep::Probe(client, secrets, open_until),
+    };
+    match probing_since {
+        // Each wait doubles the time since the start, so the result of a probe is seen soon and at little cost.
+        Some(since) => {
+            let soon = now.after(time_left(since, now).max(FIRST_PROBE_WAIT));
+            NextStep::Wait(until.min(soon))
+        }
+        // A delivery that is requested by hand does not wait until the circuit expires.
+        None if message.manual && begun == 0 => NextStep::Probe(client, secrets, open_until),
+        None => NextStep::Wait(until),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::clock::{Clock, time_left};
 use crate::store::StoreError;
 
 /// Delay before the next attempt if the store failed or the situation kept changing.
-const UNDECIDED: Duration = Duration::from_secs(5);
+const UNDECIDED_DELAY: Duration = Duration::from_secs(5);
 /// Characters of an error that are recorded.
 const ERROR_CHARACTERS: usize = 300;
 /// Number of times an attempt is decided anew because the delivery or its client changed meanwhile.
@@ -57,7 +57,7 @@ pub struct Processed {
 /// Part of an attempt in probing the circuit of its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probing {
-    /// The circuit is closed, or the attempt ignores it.
+    /// The circuit is closed.
     No,
     /// The attempt is the probe: its result closes or opens the circuit.
     Own,
@@ -129,7 +129,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             Ok(disposition) => disposition,
             Err(error) => {
                 tracing::warn!(id = %message.id, %error, "could not complete an attempt");
-                MessageDisposition::RetryAfter(UNDECIDED)
+                MessageDisposition::RetryAfter(UNDECIDED_DELAY)
             }
         };
         Processed {
@@ -159,7 +159,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 return Ok(disposition);
             }
         }
-        Ok(MessageDisposition::RetryAfter(UNDECIDED))
+        Ok(MessageDisposition::RetryAfter(UNDECIDED_DELAY))
     }
 
     /// Decides and carries out the next step; `None` if it must be decided anew.
@@ -315,7 +315,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 };
                 let held = self.hold(step, held).await?;
                 return Ok(Some(
-                    held.unwrap_or(MessageDisposition::RetryAfter(UNDECIDED)),
+                    held.unwrap_or(MessageDisposition::RetryAfter(UNDECIDED_DELAY)),
                 ));
             }
             decided = self
@@ -325,7 +325,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         let (status, wait) = match decided {
             AttemptOutcome::Delivered => (Status::Delivered, None),
             AttemptOutcome::Dead => (Status::Dead, None),
-            AttemptOutcome::Gone => (Status::Failed, Some(self.policy.wait(UNDECIDED, now))),
+            AttemptOutcome::Gone => (Status::Failed, Some(self.policy.wait(UNDECIDED_DELAY, now))),
             AttemptOutcome::RetryAfter(delay) => {
                 (Status::Failed, Some(self.policy.wait(delay, now)))
             }
@@ -361,8 +361,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         probing: Probing,
     ) -> (Result<HttpResponse, PostError>, Probing) {
         let response = pin!(self.sender.post(post));
-        let is_open = client.circuit.failures >= self.policy.open_after;
-        if probing == Probing::Own || is_open {
+        if probing == Probing::Own {
             return (response.await, probing);
         }
         let slow = pin!(async { self.clock.sleep(self.policy.slow_after).await });

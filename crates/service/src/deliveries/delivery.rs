@@ -107,7 +107,7 @@ word_enum! {
 pub struct Progress {
     /// Number of times it was redelivered or released. Attempts are counted per round.
     pub round: u32,
-    /// The round was requested by hand: it is never superseded, and its first attempt ignores the circuit.
+    /// The round was requested by hand: it is never superseded, and its first attempt probes an open circuit.
     pub manual: bool,
     /// Attempts begun in this round.
     pub begun: u32,

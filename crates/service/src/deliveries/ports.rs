@@ -31,6 +31,8 @@ pub struct DeliveryContext {
     pub deferred: u32,
     /// [`DeliveryId::order`] of the oldest of them.
     pub oldest_deferred: Option<String>,
+    /// Number of changes of these deliveries: one joined, left, or began to wait behind another one.
+    pub chain_version: u64,
 }
 
 /// The start of an attempt.
@@ -92,7 +94,7 @@ pub enum Saved {
 ///
 /// Laws: `context` sees every earlier completed write. Of concurrent claims of one attempt one succeeds, and it
 /// counts the attempt. Only the holder of the claim changes the status after an attempt, except that a success is
-/// always recorded. A delivery that leaves the queue to wait is in the due index, in the list of held deliveries
+/// always recorded; an attempt is recorded also if a later round has begun. A delivery that leaves the queue to wait is in the due index, in the list of held deliveries
 /// or behind another delivery, recorded together with its status; a final status removes it from there and moves
 /// the delivery behind it to the due index, all or nothing. Writing the circuit of a client does not change the
 /// version of the client; nothing is written for a deleted client.
@@ -119,8 +121,8 @@ pub trait DeliveryStore: Send + Sync {
     /// Closes the circuit.
     fn record_success(&self, client: &ClientId) -> impl SendFuture<Result<(), StoreError>>;
 
-    /// Claims the single probe of an expired circuit by replacing the expiry `seen` with `until`. Of concurrent
-    /// callers one gets `true`.
+    /// Claims the single probe of a circuit by replacing its expiry `seen` with `until`. Of concurrent callers one gets
+    /// `true`.
     fn claim_probe(
         &self,
         client: &ClientId,
@@ -214,7 +216,7 @@ pub trait History: Send + Sync {
         limit: usize,
     ) -> impl SendFuture<Result<Vec<HeldDelivery>, StoreError>>;
 
-    /// Removes an entry of the list of held deliveries, unless the delivery was held again in a later round.
+    /// Removes an entry of the list of held deliveries, unless the delivery was held again.
     fn remove_held(
         &self,
         client: &ClientId,
@@ -226,8 +228,10 @@ pub trait History: Send + Sync {
 pub struct HeldDelivery {
     /// [`DeliveryId::order`] of the delivery.
     pub order: String,
-    /// Round in which the delivery was held.
+    /// Round in which the delivery was held, attempts begun in it by then, and time.
     pub round: u32,
+    pub begun: u32,
+    pub held_at: Timestamp,
     /// The delivery, if it is held.
     pub record: Option<DeliveryRecord>,
 }

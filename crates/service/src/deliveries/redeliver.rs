@@ -23,7 +23,7 @@ use crate::store::{ErrorClass, StoreError};
 
 const PAGE: usize = 100;
 /// Time that enabling a client takes at most; the rest of its held deliveries is released in the background.
-const ENABLE: Duration = Duration::from_millis(500);
+const RELEASE_TIME_LIMIT: Duration = Duration::from_millis(500);
 /// Held deliveries that are released at once.
 const RELEASED_AT_ONCE: usize = 16;
 
@@ -100,7 +100,7 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
         Ok(self.history.list(query, cursor).await?)
     }
 
-    /// Queues one delivery again, whatever its status. It is attempted at once, also if the circuit is open.
+    /// Queues one delivery again, whatever its status. It probes an open circuit at once.
     pub async fn redeliver(&self, id: &DeliveryId) -> Result<(), RedeliverError> {
         let record = self.get(id).await?;
         let client = self.clients.get(id.client()).await?;
@@ -161,7 +161,7 @@ impl<S: ClientStore, H: History + NewDeliveries> Deliveries<S, H> {
 
     /// Releases more deliveries of a client, for half a second. Those of a client that is disabled stay held.
     pub async fn release(&self, client: &ClientId) -> Result<Release, RedeliverError> {
-        let until = self.clock.now().after(ENABLE);
+        let until = self.clock.now().after(RELEASE_TIME_LIMIT);
         let more = || self.clock.now() < until;
         let (history, clock) = (&self.history, &*self.clock);
         release(&self.clients, history, &self.queues, clock, client, more).await

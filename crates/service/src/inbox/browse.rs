@@ -1,6 +1,7 @@
 //! Queries over the messages of a source: oldest and newest, listings.
 
 use super::{MessageId, MessageIndex, Order, Range, Source};
+use crate::fnv::fnv1a;
 use crate::paging::{Cursor, PAGE_LIMIT, Page, open_cursor, seal_cursor};
 use crate::store::StoreError;
 
@@ -38,12 +39,12 @@ pub struct ListRequest {
 pub fn shorten_page(
     mut page: Page<MessageId>,
     source: &Source,
-    order: Order,
+    request: &ListRequest,
     count: usize,
 ) -> Page<MessageId> {
     if count < page.rows.len() {
         page.rows.truncate(count);
-        page.next = page.rows.last().map(|last| seal(source, order, last));
+        page.next = page.rows.last().map(|last| seal(source, request, last));
     }
     page
 }
@@ -55,7 +56,7 @@ pub async fn list(
     request: &ListRequest,
 ) -> Result<Page<MessageId>, StoreError> {
     let after = match &request.cursor {
-        Some(cursor) => Some(open(cursor, source, request.order)?),
+        Some(cursor) => Some(open(cursor, source, request)?),
         None => None,
     };
     let range = Range {
@@ -70,7 +71,7 @@ pub async fn list(
     let has_more = ids.len() >= wanted;
     ids.truncate(request.limit);
     let next = ids.last().filter(|_| has_more);
-    let next = next.map(|last| seal(source, request.order, last));
+    let next = next.map(|last| seal(source, request, last));
     Ok(Page { rows: ids, next })
 }
 
@@ -83,16 +84,33 @@ fn word(order: Order) -> &'static str {
     }
 }
 
-fn seal(source: &Source, order: Order, last: &MessageId) -> Cursor {
-    seal_cursor(&[KIND, source.as_str(), word(order), last.as_str()])
+/// A short text for the bounds of a listing.
+fn bounds(request: &ListRequest) -> String {
+    let bounds = [&request.from, &request.to];
+    let bounds = bounds.map(|id| id.as_ref().map(MessageId::as_str));
+    let hash = fnv1a(serde_json::json!(bounds).to_string().as_bytes());
+    format!("{hash:016x}")
 }
 
-fn open(cursor: &Cursor, source: &Source, order: Order) -> Result<MessageId, StoreError> {
+fn seal(source: &Source, request: &ListRequest, last: &MessageId) -> Cursor {
+    let order = word(request.order);
+    seal_cursor(&[
+        KIND,
+        source.as_str(),
+        order,
+        &bounds(request),
+        last.as_str(),
+    ])
+}
+
+fn open(cursor: &Cursor, source: &Source, request: &ListRequest) -> Result<MessageId, StoreError> {
     let parts = open_cursor(cursor)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    match parts[..] {
-        [KIND, of, order_word, last] if of == source.as_str() && order_word == word(order) => {
-            MessageId::new(last).map_err(|error| StoreError::Invalid(error.to_string()))
+    let bounds = bounds(request);
+    let listing = [KIND, source.as_str(), word(request.order), &bounds];
+    match parts.strip_prefix(&listing) {
+        Some([last]) => {
+            MessageId::new(*last).map_err(|error| StoreError::Invalid(error.to_string()))
         }
         _ => Err(StoreError::Invalid(
             "the cursor belongs to another listing".to_owned(),

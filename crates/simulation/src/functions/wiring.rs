@@ -213,6 +213,7 @@ impl Wiring {
                 signals_queue_url: Some(url(wiring.signals)),
                 deliveries_fifo_queue_url: url(names::ORDERED),
                 deliveries_queue_url: url(names::UNORDERED),
+                tenants: true,
                 marker_wait: MARKER_WAIT,
                 grace: GRACE,
                 limits: Limits::default(),
@@ -231,6 +232,7 @@ impl Wiring {
                 dead_queue_url: url(names::UNORDERED_DEAD),
                 quarantine_queue_url: url(names::QUARANTINE),
                 policy: wiring.policy,
+                tenants: true,
                 ..Default::default()
             };
             let sender = wiring.endpoints.clone();

@@ -166,8 +166,10 @@ impl Scenario {
             let change = json!({ "mode": mode });
             self.call_api("PATCH", client, &["kept"], change, 200).await;
         }
-        let secrets = self.items("CLIENT#kept", "CLIENTSECRETS").await;
+        let mut secrets = self.items("CLIENT#kept", "CLIENTSECRETS").await;
         assert_eq!(secrets.len(), 1);
+        // An interrupted delete leaves the item without its secrets.
+        secrets[0].retain(|name, _| ["PK", "SK"].contains(&&name[..]));
         let whole = "/v1/clients/{}?cascade=true";
         self.call_api("DELETE", whole, &["kept"], Value::Null, 204)
             .await;

@@ -112,7 +112,7 @@ async fn pages_add_up_to_the_whole_in_both_orders() {
         loop {
             let page = list(&**inbox, &thing, &request).await.unwrap();
             // As in a response with room for two.
-            let page = shorten_page(page, &thing, order, 2);
+            let page = shorten_page(page, &thing, &request, 2);
             all.extend(page.rows.iter().map(ToString::to_string));
             request.cursor = page.next;
             if request.cursor.is_none() {
@@ -148,8 +148,24 @@ async fn a_cursor_belongs_to_its_listing() {
         other.to_string(),
         "invalid: the cursor belongs to another listing"
     );
-    request.order = Order::NewestFirst;
-    assert!(list(&**inbox, &source("a"), &request).await.is_err());
+    let others = [
+        ListRequest {
+            order: Order::NewestFirst,
+            ..request.clone()
+        },
+        ListRequest {
+            from: Some(id("1")),
+            ..request.clone()
+        },
+        ListRequest {
+            to: Some(id("2")),
+            ..request.clone()
+        },
+    ];
+    for other in others {
+        let rejected = list(&**inbox, &source("a"), &other).await;
+        assert!(rejected.is_err(), "{other:?}");
+    }
     for limit in [0, 1001] {
         let rejected = inbox.ids(&source("a"), &Range::default(), limit).await;
         assert!(matches!(rejected, Err(StoreError::Invalid(_))));

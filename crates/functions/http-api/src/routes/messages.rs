@@ -128,7 +128,7 @@ pub(crate) async fn list(
     let (bodies, request) = (query.bodies, query.request()?);
     let page = inbox::list(&api.messages, &source, &request).await?;
     let (messages, page) = match bodies {
-        true => read_bodies(&api, &source, request.order, page).await?,
+        true => read_bodies(&api, &source, &request, page).await?,
         false => (page.rows.iter().map(MessageEntry::from).collect(), page),
     };
     Ok(Json(MessagePage {
@@ -142,7 +142,7 @@ pub(crate) async fn list(
 async fn read_bodies(
     api: &Services,
     source: &Source,
-    order: Order,
+    request: &ListRequest,
     page: Page<MessageId>,
 ) -> Result<(Vec<MessageEntry>, Page<MessageId>), Problem> {
     let mut messages = Vec::new();
@@ -162,7 +162,7 @@ async fn read_bodies(
             seen += 1;
         }
     }
-    Ok((messages, inbox::shorten_page(page, source, order, seen)))
+    Ok((messages, inbox::shorten_page(page, source, request, seen)))
 }
 
 pub(crate) async fn get(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use antumbra_dynamodb::{MAIN, MESSAGES};
 use antumbra_testkit::dynamodb::TestTable;
-use antumbra_testkit::lambda::{Environment, Lambda, assert_rejects, unreachable_url};
+use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, assert_rejects, unreachable_url};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_antumbra-http-api");
@@ -62,17 +62,28 @@ async fn gateway_events_get_the_exact_response() {
     }
 }
 
-/// The status of a request for a shadow that does not exist, with this authorizer.
-fn status(function: &Lambda, id: &str, authorizer: Value) -> u64 {
+/// The event of a request with this authorizer.
+fn request(method: &str, path: &str, authorizer: Value) -> Value {
     let case = cases().into_iter().nth(3).unwrap();
     let case: Value = serde_json::from_slice(&std::fs::read(case).unwrap()).unwrap();
     let mut event = case["event"].clone();
-    event["rawPath"] = format!("/v1/shadows/{id}").into();
-    event["requestContext"]["http"]["path"] = event["rawPath"].clone();
+    event["rawPath"] = path.into();
+    event["requestContext"]["http"]["path"] = path.into();
+    event["requestContext"]["http"]["method"] = method.into();
     event["requestContext"]["authorizer"] = authorizer;
+    event
+}
+
+fn status_of(function: &Lambda, event: &Value) -> u64 {
     let response = function.invoke(&event.to_string()).unwrap();
     let response: Value = serde_json::from_str(&response).unwrap();
     response["statusCode"].as_u64().unwrap()
+}
+
+/// The status of a request for a shadow that does not exist, with this authorizer.
+fn status(function: &Lambda, id: &str, authorizer: Value) -> u64 {
+    let event = request("GET", &format!("/v1/shadows/{id}"), authorizer);
+    status_of(function, &event)
 }
 
 fn jwt(claims: Value) -> Value {
@@ -81,6 +92,31 @@ fn jwt(claims: Value) -> Value {
 
 fn iam(arn: &str) -> Value {
     json!({"iam": {"userArn": arn, "accountId": "111122223333"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_are_queued_in_the_group_of_their_client() {
+    let main = TestTable::create(MAIN).await;
+    let messages = main.another(MESSAGES).await;
+    let sqs = AwsServer::start();
+    let mut environment = environment("", &main.name, &messages);
+    let queue = sqs.queue_url("antumbra-deliveries");
+    environment.retain(|(name, _)| !["AWS_ENDPOINT_URL", "DELIVERIES_QUEUE_URL"].contains(name));
+    environment.push(("DELIVERIES_QUEUE_URL", queue));
+    environment.push(("AWS_ENDPOINT_URL_DYNAMODB", main.endpoint.url()));
+    environment.push(("AWS_ENDPOINT_URL_SQS", sqs.url()));
+    environment.push(("WEBHOOK_ALLOW", "http://127.0.0.0/8".to_owned()));
+    let function = Lambda::start(BINARY, &environment);
+    let caller = || iam("arn:aws:sts::111122223333:assumed-role/any/one");
+    let mut create = request("POST", "/v1/clients", caller());
+    create["headers"]["content-type"] = "application/json".into();
+    create["body"] = r#"{"id":"watch","name":"Watch","url":"http://127.0.0.1:9/"}"#.into();
+    assert_eq!(status_of(&function, &create), 201);
+    let test = request("POST", "/v1/clients/watch/test", caller());
+    assert_eq!(status_of(&function, &test), 202);
+    let sent = sqs.sent();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["MessageGroupId"], "watch");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -106,6 +106,19 @@ async fn a_repeated_rotation_after_a_crash_rotates_once() {
 }
 
 #[tokio::test]
+async fn a_repeated_rotation_does_not_replace_a_newer_secret() {
+    let api = TestApi::start().await;
+    make(&api, "make").await.ok(201);
+    fail_before_the_response_is_stored(&api);
+    rotate(&api, "k").await.ok(200);
+    api.endpoint.script(|_| Reply::Pass);
+    let newer = secret(&rotate(&api, "newer").await, 200);
+    api.clock.advance(Duration::from_secs(36));
+    rotate(&api, "k").await.problem(409, "SecretReplaced");
+    assert_eq!(secret(&rotate(&api, "newer").await, 200), newer);
+}
+
+#[tokio::test]
 async fn a_repeated_creation_with_an_id_creates_one_client() {
     let api = TestApi::start().await;
     fail_before_the_response_is_stored(&api);

@@ -2,7 +2,16 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use antumbra_service::deliveries::DUE_SHARDS;
+use antumbra_dynamodb::{DynamoDbClients, DynamoDbDeliveries, MAIN};
+use antumbra_service::clients::{
+    Circuit, Client, ClientId, ClientState, ClientStore as _, Mode, RequestKey, Secret,
+};
+use antumbra_service::clock::{Clock as _, SystemClock};
+use antumbra_service::deliveries::{
+    DUE_SHARDS, Delivery, DeliveryId, EventType, NewDeliveries as _,
+};
+use antumbra_service::store::Version;
+use antumbra_testkit::dynamodb::TestTable;
 use antumbra_testkit::lambda::{AwsServer, Environment, Lambda, assert_rejects, unreachable_url};
 use serde_json::{Value, json};
 
@@ -52,6 +61,51 @@ fn a_sweep_sends_a_marker_reads_progress_and_queries_each_shard() {
     let queries = ["Query"; 4 + DUE_SHARDS as usize + 16];
     let expected = [&["GetItem"][..], &queries, &["SendMessageBatch"]].concat();
     assert_eq!(operations, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_deliveries_are_queued_in_the_group_of_their_client() {
+    let (table, aws) = (TestTable::create(MAIN).await, AwsServer::start());
+    let (id, now) = (ClientId::new("watch").unwrap(), SystemClock.now());
+    let client = Client {
+        id: id.clone(),
+        name: "Watch".to_owned(),
+        url: "https://watch.example/".to_owned(),
+        mode: Mode::Latest,
+        state: ClientState::Enabled,
+        circuit: Circuit::default(),
+        version: Version(1),
+        created: now,
+        updated: now,
+    };
+    let clients = DynamoDbClients::new(table.client.clone(), &table.name);
+    let created = clients.create(&client, &Secret::random(), &RequestKey::once(now));
+    created.await.unwrap();
+    let delivery = Delivery {
+        id: DeliveryId::new(&id, now, 1, "test"),
+        event_type: EventType::ClientTest,
+        sequence: 0,
+        number: 0,
+        occurred_at: now,
+        sensor: None,
+        data: serde_json::from_str("{}").unwrap(),
+    };
+    let deliveries = DynamoDbDeliveries::new(table.client.clone(), &table.name);
+    deliveries.add_due(&delivery, now).await.unwrap();
+    let environment = [
+        ("TABLE", table.name.clone()),
+        ("DELIVERIES_QUEUE_URL", aws.queue_url("antumbra-deliveries")),
+        (
+            "DELIVERIES_FIFO_QUEUE_URL",
+            aws.queue_url("antumbra-deliveries.fifo"),
+        ),
+        ("AWS_ENDPOINT_URL_DYNAMODB", table.endpoint.url()),
+        ("AWS_ENDPOINT_URL_SQS", aws.url()),
+    ];
+    Lambda::start(BINARY, &environment).invoke(EVENT).unwrap();
+    let sent = aws.sent();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    assert_eq!(sent[0]["MessageGroupId"], "watch");
 }
 
 #[test]

@@ -73,18 +73,18 @@ pub(crate) async fn list(
     };
     let page = list_ids(inbox, &source, &request).await?;
     if !bodies {
-        return respond_ids(&source, request.order, page);
+        return respond_ids(&source, &request, page);
     }
     let messages = match page.rows.is_empty() {
         true => Vec::new(),
         false => inbox.get_all(&source, &page.rows).await?,
     };
-    respond_messages(&source, request.order, page, &messages)
+    respond_messages(&source, &request, page, &messages)
 }
 
 fn respond_ids(
     source: &Source,
-    order: Order,
+    request: &ListRequest,
     page: Page<MessageId>,
 ) -> Result<String, OperationError> {
     let mut bytes = ENVELOPE_BYTES;
@@ -94,7 +94,7 @@ fn respond_ids(
         bytes <= REQUEST_BYTES
     };
     let count = page.rows.iter().take_while(fits).count();
-    let page = shorten_page(page, source, order, count);
+    let page = shorten_page(page, source, request, count);
     respond(&IdsResponse {
         cursor: page.next.as_ref().map(|cursor| cursor.0.as_str()),
         message_ids: page.rows.iter().map(MessageId::as_str).collect(),
@@ -104,7 +104,7 @@ fn respond_ids(
 
 fn respond_messages(
     source: &Source,
-    order: Order,
+    request: &ListRequest,
     page: Page<MessageId>,
     messages: &[InboxMessage],
 ) -> Result<String, OperationError> {
@@ -139,7 +139,7 @@ fn respond_messages(
         }
         count += 1;
     }
-    let next = shorten_page(page.clone(), source, order, count).next;
+    let next = shorten_page(page.clone(), source, request, count).next;
     respond(&MessagesResponse {
         cursor: next.as_ref().map(|cursor| cursor.0.as_str()),
         messages: listed,
