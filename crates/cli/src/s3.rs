@@ -53,15 +53,8 @@ impl Bucket {
                 return Err(CliError::invalid(reason));
             }
         };
-        let tls = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(
-            rustls::crypto::aws_lc_rs::default_provider(),
-        ))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| CliError::failed(error.to_string()))?
-        .with_root_certificates(antumbra_lambda_kit::certificates::roots())
-        .with_no_client_auth();
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
+            .with_tls_config(antumbra_lambda_kit::certificates::tls())
             .https_or_http()
             .enable_http1()
             .build();

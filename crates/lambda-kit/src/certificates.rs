@@ -1,85 +1,101 @@
-//! The certificates that the system trusts, read from one file.
+//! The certificates that a process trusts, and its TLS configuration.
 //!
-//! Systems have them twice, as one bundle and as a directory of single files. The SDKs read both, which
-//! costs milliseconds in every cold start; the bundle is enough. If the environment names another place, or
-//! there is no bundle, the system's store is read by `rustls_native_certs`.
+//! Functions on Lambda trust Mozilla's list, which is compiled in as keys and names that are ready to use. The system's
+//! bundle there has the same list as text, and decoding it was three quarters of a cold start. Elsewhere, and where the
+//! environment names another place, the system's certificates are read.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
 
-/// Path of the system's bundle; `None` if the environment names another place.
-pub(crate) fn bundle() -> Option<PathBuf> {
-    if openssl_probe::has_ssl_cert_env_vars() {
-        return None;
-    }
-    openssl_probe::probe().cert_file
+/// Variables that name another place for certificates.
+const PLACES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// TLS 1.2 and 1.3, for servers whose certificates lead to a trusted one.
+pub fn tls() -> ClientConfig {
+    trusting(roots())
 }
 
-/// Trusted roots for connections that are not made by the SDKs.
+/// Trusted roots.
 pub fn roots() -> RootCertStore {
-    let bundle = bundle().and_then(|path| std::fs::read(path).ok());
-    let mut roots = RootCertStore::empty();
-    if let Some(pem) = bundle {
-        let pem = std::str::from_utf8(&pem).unwrap_or_default();
-        roots.add_parsable_certificates(certificates(pem));
+    match are_compiled_in(|name| std::env::var_os(name).is_some()) {
+        true => compiled_in(),
+        false => system(),
     }
+}
+
+#[allow(clippy::expect_used)]
+pub(crate) fn trusting(roots: RootCertStore) -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+fn are_compiled_in(is_set: impl Fn(&str) -> bool) -> bool {
+    is_set("AWS_LAMBDA_RUNTIME_API") && !PLACES.iter().any(|name| is_set(name))
+}
+
+pub(crate) fn compiled_in() -> RootCertStore {
+    webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
+}
+
+fn system() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            tracing::warn!(errors = ?found.errors, "no trusted certificates found");
-        }
+        tracing::warn!(errors = ?found.errors, "no trusted certificates found");
     }
     roots
-}
-
-/// Certificates of a PEM file. They are public, so the decoder need not run in constant time.
-fn certificates(pem: &str) -> impl Iterator<Item = CertificateDer<'static>> {
-    pem.split("-----BEGIN CERTIFICATE-----")
-        .skip(1)
-        .filter_map(|section| section.split_once("-----END CERTIFICATE-----"))
-        .filter_map(|(body, _)| base64_simd::forgiving_decode_to_vec(body.as_bytes()).ok())
-        .map(CertificateDer::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustls::pki_types::pem::PemObject as _;
-
-    const TWO: &str = include_str!("../testdata/bundle.pem");
 
     #[test]
-    fn certificates_are_those_that_rustls_reads() {
-        let read: Vec<_> = CertificateDer::pem_slice_iter(TWO.as_bytes())
-            .map(Result::unwrap)
-            .collect();
-        assert_eq!(certificates(TWO).collect::<Vec<_>>(), read);
-        assert_eq!(read.len(), 2);
-    }
-
-    #[test]
-    fn invalid_sections_are_skipped() {
-        for (pem, left) in [
-            ("", 0),
-            ("nothing", 0),
-            (&TWO[..TWO.len() - 100], 1),
-            (&TWO.replacen("MII", "*II", 1), 1),
-            (&TWO.replace("CERTIFICATE", "PRIVATE KEY"), 0),
+    fn the_system_is_trusted_outside_of_lambda_and_where_the_environment_names_a_place() {
+        for (set, expected) in [
+            (&["AWS_LAMBDA_RUNTIME_API"][..], true),
+            (&["AWS_LAMBDA_RUNTIME_API", "SSL_CERT_FILE"], false),
+            (&["AWS_LAMBDA_RUNTIME_API", "SSL_CERT_DIR"], false),
+            (&[], false),
         ] {
-            assert_eq!(certificates(pem).count(), left, "{pem}");
+            assert_eq!(
+                are_compiled_in(|name| set.contains(&name)),
+                expected,
+                "{set:?}"
+            );
         }
     }
 
+    /// The roots of Amazon Trust Services, to which the certificates of AWS lead.
     #[test]
-    fn the_systems_bundle_is_read_as_rustls_reads_it() {
-        let Some(pem) = bundle().and_then(|path| std::fs::read(path).ok()) else {
-            return;
+    fn the_roots_of_aws_are_compiled_in() {
+        let roots = compiled_in();
+        let named = |name: &str| {
+            let contains = |subject: &[u8]| {
+                subject
+                    .windows(name.len())
+                    .any(|part| part == name.as_bytes())
+            };
+            roots
+                .roots
+                .iter()
+                .any(|root| contains(root.subject.as_ref()))
         };
-        let read: Vec<_> = CertificateDer::pem_slice_iter(&pem).flatten().collect();
-        let ours: Vec<_> = certificates(std::str::from_utf8(&pem).unwrap()).collect();
-        assert_eq!(ours, read);
+        for name in [
+            "Amazon Root CA 1",
+            "Amazon Root CA 2",
+            "Amazon Root CA 3",
+            "Amazon Root CA 4",
+            "Starfield Services Root Certificate Authority - G2",
+        ] {
+            assert!(named(name), "{name}");
+        }
+        assert!(!named("Amazon Root CA 5"));
     }
 }

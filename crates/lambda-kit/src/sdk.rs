@@ -3,7 +3,7 @@
 //! Lambda sets region and credentials in the environment. The SDK's loader would look for them in eight
 //! more places, which no function has, and would add the code for all of them.
 
-mod shared;
+mod https;
 
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::SdkConfig;
 use aws_types::region::Region;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+
+use crate::certificates;
 
 /// Timeout of one attempt. A healthy DynamoDB or SQS responds within milliseconds.
 const ATTEMPT: Duration = Duration::from_millis(2500);
@@ -36,7 +38,7 @@ pub fn config(endpoint: Option<String>) -> SdkConfig {
     let mut config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(region(variable))
-        .http_client(shared::Shared::new(CONNECT))
+        .http_client(https::Https::new(certificates::tls(), CONNECT))
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
         .timeout_config(timeouts)
         .service_config(Endpoints);

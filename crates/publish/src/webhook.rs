@@ -57,16 +57,6 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    pub fn new(guard: Guard) -> WebhookSender {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            tracing::warn!(errors = ?found.errors, "no trusted certificates found");
-        }
-        WebhookSender::trusting(roots, guard)
-    }
-
     pub fn trusting(roots: RootCertStore, guard: Guard) -> WebhookSender {
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
             .with_tls_config(connect::tls(roots))

@@ -15,6 +15,7 @@
 //! - [`table`]: tables of cases as text
 //! - [`Failing`]: a shadow store that fails, by a seed
 //! - `dynamodb` (a feature): an embedded DynamoDB behind an endpoint that records calls and fails on demand
+//! - `tls` (a feature): certificates of TLS endpoints
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -33,6 +34,8 @@ pub mod sensors;
 pub mod stream;
 pub mod suspensions;
 pub mod table;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod writers;
 
 pub use channel::{RecordingChannel, SQS_LIMITS, SendReply, attribute};
