@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::Client;
 use serde::{Deserialize, Serialize};
 
 use crate::table::{BatchRead, Item, Key, Outcome, Query, Table, Write};
-use crate::tables::{MAIN, client};
+use crate::tables::MAIN;
 use crate::value::{
     EpochMilliseconds, epoch_seconds, from_item, number, read_number, seconds, text,
 };
@@ -54,11 +54,6 @@ impl DynamoDbSuspensions {
         DynamoDbSuspensions {
             table: Table::new(client, table, MAIN),
         }
-    }
-
-    /// Uses an existing table through a client of this configuration.
-    pub fn connect(sdk: &aws_types::SdkConfig, table: impl Into<String>) -> DynamoDbSuspensions {
-        DynamoDbSuspensions::new(client(sdk), table)
     }
 
     async fn apply(&self, write: Write) -> Result<bool, StoreError> {

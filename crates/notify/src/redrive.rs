@@ -16,6 +16,7 @@ use antumbra_service::redrive::{
     UpdateHandler,
 };
 use antumbra_shadow::Timestamp;
+use async_trait::async_trait;
 use futures_util::future::join_all;
 
 use crate::{ChannelFactory, Listener, StoredNotification};
@@ -362,20 +363,35 @@ async fn send(
 /// Carries out the routes that do not end in a queue.
 pub struct Resender {
     /// `None` if the stream listener sends notifications, see [`RedriveOptions::listener_queue`].
-    pub notifications: Option<NotificationSender>,
+    pub notifications: Option<Box<dyn Notify>>,
     pub updates: Box<dyn UpdateHandler>,
     pub deliveries: Box<dyn DeadLetterHandler>,
     pub clock: Arc<dyn Clock>,
 }
 
-/// Sends notifications to the targets of their registrations, and records of a stream to a listener.
+/// Sends what a stream listener sends. A trait, so that a program that leaves it to the function does not contain a listener.
+#[async_trait]
+pub trait Notify: Send + Sync {
+    /// Sends a notification to the target of its registration.
+    async fn notification(
+        &self,
+        notification: &StoredNotification,
+        clock: &dyn Clock,
+    ) -> Result<(), String>;
+
+    /// Handles records of a stream.
+    async fn records(&self, range: &RecordRange, clock: &dyn Clock) -> Result<(), String>;
+}
+
+/// A listener in this process.
 pub struct NotificationSender {
     pub channels: Box<dyn ChannelFactory>,
     pub listener: Listener,
     pub records: Box<dyn RecordSource>,
 }
 
-impl NotificationSender {
+#[async_trait]
+impl Notify for NotificationSender {
     async fn notification(
         &self,
         notification: &StoredNotification,

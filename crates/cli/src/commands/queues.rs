@@ -239,11 +239,11 @@ impl RedriveArguments {
         let listener = Listener::new(registrations, &channels, model, clock.clone());
         let listener = listener.map_err(CliError::invalid)?;
         Ok(Resender {
-            notifications: Some(NotificationSender {
+            notifications: Some(Box::new(NotificationSender {
                 channels: Box::new(channels),
                 listener: listener.with_documents(shadows),
                 records: Box::new(StreamRecords::connect(&database)),
-            }),
+            })),
             updates: Box::new(updates),
             deliveries: Box::new(deliveries),
             clock,

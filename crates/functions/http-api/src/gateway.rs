@@ -1,4 +1,4 @@
-//! The request's path as the caller sent it.
+//! Requests and responses as API Gateway has them.
 //!
 //! An HTTP API passes the path percent-decoded, and `lambda_http` takes it for an encoded one: the path would
 //! end at a `#`, and another shadow than the caller named would be read or deleted. [`restore_path`] encodes
@@ -7,10 +7,13 @@
 //! The decoded text does not show whether a `/`, a `?` or a `%` belongs to an id. Through API Gateway, callers
 //! percent-encode ids with these characters twice; encoding every id twice is safe.
 
-use axum::http::Uri;
+use std::pin::Pin;
+
 use axum::http::uri::PathAndQuery;
+use axum::http::{StatusCode, Uri};
+use http_body_util::BodyExt as _;
 use lambda_http::request::RequestContext;
-use lambda_http::{Request, RequestExt};
+use lambda_http::{Body, IntoResponse, Request, RequestExt, Response};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 /// Characters that are percent-encoded in a path. A `%` is treated separately.
@@ -29,6 +32,30 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
+
+/// A response of the router for the gateway. All bodies of the API are UTF-8; `lambda_http` would decode them by the charset
+/// of their content type, and add the tables of all charsets to the function.
+pub struct Reply(pub Response<axum::body::Body>);
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>> {
+        Box::pin(async {
+            let (mut parts, body) = self.0.into_parts();
+            let body = match body.collect().await {
+                Ok(body) => match String::from_utf8(body.to_bytes().into()) {
+                    Ok(text) => Body::Text(text),
+                    Err(other) => Body::Binary(other.into_bytes()),
+                },
+                Err(error) => {
+                    tracing::error!(%error, "the body of a response ended early");
+                    parts.status = StatusCode::INTERNAL_SERVER_ERROR;
+                    Body::Empty
+                }
+            };
+            Response::from_parts(parts, body)
+        })
+    }
+}
 
 /// Replaces the path by the one that the caller sent.
 pub fn restore_path(mut request: Request) -> Request {

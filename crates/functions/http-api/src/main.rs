@@ -18,5 +18,6 @@ async fn main() -> Result<(), Error> {
         .await
         .map_err(|error| error.to_string())?;
     let router = build(config, &sdk, Arc::new(SystemClock));
-    lambda_http::run(router.map_request(gateway::restore_path)).await
+    let router = router.map_request(gateway::restore_path);
+    lambda_http::run(router.map_response(gateway::Reply)).await
 }

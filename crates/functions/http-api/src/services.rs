@@ -145,7 +145,7 @@ pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Servi
         ),
         deliveries,
         registrations: config.registrations,
-        suspensions: DynamoDbSuspensions::connect(sdk, table),
+        suspensions: DynamoDbSuspensions::new(database.clone(), table),
         failed_messages: FailedMessageQueues {
             sqs,
             urls: config.queues,
