@@ -94,10 +94,10 @@ pub enum Saved {
 ///
 /// Laws: `context` sees every earlier completed write. Of concurrent claims of one attempt one succeeds, and it
 /// counts the attempt. Only the holder of the claim changes the status after an attempt, except that a success is
-/// always recorded; an attempt is recorded also if a later round has begun. A delivery that leaves the queue to wait is in the due index, in the list of held deliveries
-/// or behind another delivery, recorded together with its status; a final status removes it from there and moves
-/// the delivery behind it to the due index, all or nothing. Writing the circuit of a client does not change the
-/// version of the client; nothing is written for a deleted client.
+/// always recorded; an attempt is recorded also if a later round has begun. A delivery that leaves the queue to wait
+/// is in the due index, in the list of held deliveries or behind another delivery, recorded together with its status;
+/// a final status removes it from there and moves the delivery behind it to the due index, all or nothing. Writing the
+/// circuit of a client does not change the version of the client; nothing is written for a deleted client.
 pub trait DeliveryStore: Send + Sync {
     fn context(
         &self,

@@ -219,7 +219,7 @@ fn a_message_that_changes_nothing_is_dropped() {
         };
         assert_eq!(decided(&context, &message(&context, 0, false)), "drop");
         // A dead letter that is moved back starts a new round.
-        assert_eq!(decided(&context, &message(&context, 1, true)), "probe");
+        assert_eq!(decided(&context, &message(&context, 1, true)), "send");
     }
 }
 
