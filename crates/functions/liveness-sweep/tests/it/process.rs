@@ -79,8 +79,9 @@ async fn due_deliveries_are_queued_in_the_group_of_their_client() {
         updated: now,
     };
     let clients = DynamoDbClients::new(table.client.clone(), &table.name);
-    let created = clients.create(&client, &Secret::random(), &RequestKey::once(now));
-    created.await.unwrap();
+    let (secret, request) = (Secret::random(), RequestKey::once(now));
+    let created = clients.create(&client, &secret, &request).await;
+    created.unwrap();
     let delivery = Delivery {
         id: DeliveryId::new(&id, now, 1, "test"),
         event_type: EventType::ClientTest,
