@@ -24,6 +24,7 @@ import time
 import urllib.parse
 import zlib
 
+import boto3
 import samcli
 import yaml
 from samcli.lib.cfn_language_extensions.sam_integration import expand_language_extensions
@@ -322,6 +323,12 @@ def event_of(path, receiver):
     return pathlib.Path(path).read_text().replace("${RECEIVER}", receiver).replace("${NOW_MILLISECONDS}", now)
 
 
+def put_items(stack, path):
+    """Puts the items that an event refers to into the main table, if there are any."""
+    for item in json.loads(path.read_text()) if path.exists() else []:
+        boto3.client("dynamodb", endpoint_url=stack.dynamodb).put_item(TableName="antumbra", Item=item)
+
+
 def run_one(options):
     text = event_of(options.event, options.receiver)
     bootstrap = bootstrap_of(options.function, pathlib.Path(options.bootstraps))
@@ -339,7 +346,7 @@ def run_all(options):
     """Runs every event in the order of `sequence`, because an event may need what earlier ones stored."""
     sequence = [line for line in (EVENTS / "sequence").read_text().splitlines() if line and not line.startswith("#")]
     there = {str(path.relative_to(EVENTS).with_suffix("")) for path in EVENTS.glob("*/*.json")
-             if not path.name.endswith(".answer.json")}
+             if not path.name.endswith((".answer.json", ".items.json"))}
     if there != set(sequence):
         sys.exit(f"infra/events/sequence and the files beside it differ: {sorted(there ^ set(sequence))}")
     if missing := set(functions_of_template()) - {name.split("/")[0] for name in sequence}:
@@ -351,6 +358,7 @@ def run_all(options):
         function = name.split("/")[0]
         event = event_of(EVENTS / f"{name}.json", receiver.url)
         bootstrap = bootstrap_of(function, pathlib.Path(options.bootstraps))
+        put_items(stack, EVENTS / f"{name}.items.json")
         with open(options.logs, "ab") if options.logs else open(os.devnull, "wb") as logs:
             outcome = invoke(function, event, bootstrap, stack, logs)
         ids = re.findall(r'\\"id\\": ?\\"([^"\\]+)\\"', event) if function == "webhook-deliver" else []
