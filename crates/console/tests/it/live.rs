@@ -335,7 +335,7 @@ async fn older_changes_follow_page_by_page_without_a_gap() {
         "{some:?}"
     );
     let page = console.html(&format!("{path}&change=fan-1")).await;
-    assert!(text(&page).contains("reported, v1, insert"), "{page}");
+    assert!(text(&page).contains("reported , v1, insert"), "{page}");
     let shown = text(&console.html("/live?before=forged").await);
     assert!(shown.contains("The change feed cannot be read."), "{shown}");
 }
@@ -355,7 +355,7 @@ async fn a_selected_change_shows_its_documents_and_why_registrations_match() {
     assert!(shown.contains("matches led-on sns"), "{shown}");
     assert!(shown.contains("no other on.pattern"), "{shown}");
     assert!(shown.contains("\"led\": \"on\""), "{shown}");
-    assert!(shown.contains("reported, v1 to v2, modify"), "{shown}");
+    assert!(shown.contains("reported , v1 to v2, modify"), "{shown}");
     assert!(page.contains("name=led-on&amp;shadow=lamp"), "{page}");
     let notification = text(&console.html(&format!("{path}&doc=notification")).await);
     assert!(
