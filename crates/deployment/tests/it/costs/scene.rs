@@ -241,14 +241,15 @@ impl Scene {
             let all = self.events.lock().unwrap();
             let events = all.get(name).into_iter().flatten();
             let records = events.flat_map(|event| event["Records"].as_array().unwrap().clone());
-            let records: Vec<Value> = records
-                .filter(|record| record["eventName"] == "MODIFY")
+            let (first, second): (Vec<Value>, Vec<Value>) = records
                 .filter(|record| record["dynamodb"].to_string().contains("DS#recorded-"))
-                .collect();
-            let complete = records.len() == STREAM_BATCH as usize;
-            complete.then(|| json!({ "Records": records }))
-        })
-        .await;
+                .partition(|record| record["eventName"] == "INSERT");
+            let complete = second.len() == STREAM_BATCH as usize;
+            complete.then(|| [first, second].map(|records| json!({ "Records": records })))
+        });
+        let [first, event] = event.await;
+        // Readers compute differences that are not stored from the changes before.
+        self.invoke(name, &first).await;
         let records = event["Records"].as_array().unwrap();
         let half = json!({"Records": records[..records.len() / 2]});
         // The first invocation reads the settings of the feed.

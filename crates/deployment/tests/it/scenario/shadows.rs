@@ -1,6 +1,7 @@
 //! Shadows over HTTP and MQTT, with all kinds of writes.
 
 use antumbra_dynamodb::{DynamoDbSuspensions, MAIN};
+use antumbra_service::clock::{Clock as _, SystemClock};
 use antumbra_service::notifications::suspension::{Suspension, SuspensionState, Suspensions as _};
 use antumbra_service::shadows::Layout;
 use antumbra_shadow::Timestamp;
@@ -70,6 +71,9 @@ impl Scenario {
             let before = "2020-01-01T00:00:00Z";
             let past = format!("{prefix}?at={before}");
             self.call_api("GET", &past, parts, Value::Null, 410).await;
+            // The state of today, at a time in the past.
+            let since = format!("{prefix}?at={}", SystemClock.now());
+            self.get(&since, parts).await;
             self.get(&path("/history"), parts).await;
             self.get(
                 &path("/diff?from=2100-01-01T00:00:00Z&to=2100-01-02T00:00:00Z"),
