@@ -70,6 +70,17 @@ def _(world):
     same(receiver.bodies()[-1]["data"]["current"], 0)
 
 
+@check("the delays between attempts grow")
+def _(world):
+    stack, receiver = world.stack("growing", registrations=[], variables={"RETRY_FIRST_SECONDS": "1"}), Receiver(lambda number: 500)
+    client, [sensor], _ = linked(stack, receiver)
+    signals(stack, sensor, 1)
+    receiver.wait(4)
+    times = [moment for moment, _, _ in receiver.requests[:4]]
+    delays = [later - earlier for earlier, later in zip(times, times[1:])]
+    assert all(delay >= least for delay, least in zip(delays, [1, 2, 4])), delays
+
+
 @check("mode every posts all changes of a sensor in order, also after failures")
 def _(world):
     stack, receiver = world.quick, Receiver(lambda number: 500 if number <= 2 else 204)
@@ -181,8 +192,8 @@ def _(world):
 
 @check("`antumbra listen` verifies signatures and prints deliveries")
 def _(world):
-    import socket, subprocess
-    from kit import Stack, environment
+    import socket
+    from kit import running
     stack = world.main
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -191,11 +202,7 @@ def _(world):
     created = stack.write("POST", "/v1/clients", {"id": client, "name": "n", "url": f"http://127.0.0.1:{port}/"}, status=201)
     stack.register(sensor)
     stack.write("PUT", f"/v1/clients/{client}/sensors/{sensor}")
-    log = open(Stack.home / "listen", "w+")
-    listening = subprocess.Popen([Stack.binary, "listen", "--port", str(port), "--secret", created["secret"]], env=environment(), stdout=log, stderr=subprocess.STDOUT)
-    try:
-        eventually(lambda: has((Stack.home / "listen").read_text(), "listening"))
+    with running("listen", "--port", str(port), "--secret", created["secret"]) as listening:
+        eventually(lambda: has(listening.printed(), "listening"))
         signals(stack, sensor, 0, 1)
-        eventually(lambda: has((Stack.home / "listen").read_text(), "verified"))
-    finally:
-        listening.terminate()
+        eventually(lambda: has(listening.printed(), "verified"))

@@ -1,11 +1,12 @@
 """Stacks, clients and receivers for the checks."""
-import base64, contextlib, hashlib, hmac, http.server, json, os, pathlib, queue, re, shutil, signal, subprocess, tempfile, threading, time, urllib.parse, uuid
+import base64, contextlib, hashlib, hmac, http.server, itertools, json, os, pathlib, queue, re, shutil, signal, subprocess, tempfile, threading, time, urllib.parse, uuid
 
 import boto3, botocore
 import paho.mqtt.client as paho
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+KEYS = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"}
 PATIENCE = 40  # seconds for what happens soon, on a busy machine
 
 CHECKS = []
@@ -58,6 +59,7 @@ class Stack:
     binary = root = None
     home = None
     routes = set()
+    commands = set()
 
     def __init__(self, *arguments, registrations=None, variables=None, memory=True, directory=None):
         self.directory = directory or pathlib.Path(tempfile.mkdtemp(dir=Stack.home))
@@ -77,6 +79,7 @@ class Stack:
         ready = self.directory / "ready.json"
         ready.unlink(missing_ok=True)
         self.log = open(self.directory / "log", "ab")
+        Stack.commands.add(("local",))
         command = [Stack.binary, "local", "--name", self.name, "--ready-file", str(ready)]
         for port in ["dynamodb", "aws", "mqtt", "http"]:
             command += [f"--{port}-port", "0"]
@@ -129,12 +132,12 @@ class Stack:
         raise AssertionError(f"no such message in {name} after {seconds} s")
 
     def http(self, method, path, body=None, headers=None, token=True, json_body=True):
-        """One request with curl."""
+        """One request with curl. `token` is that of the stack, none if False, or another one."""
         self.record(method, path)
         command = ["curl", "--silent", "--show-error", "--include", "--max-time", "30", "--request", method, self.ready["http"] + path]
         sent = dict(headers or {})
         if token:
-            sent["authorization"] = f"Bearer {self.ready['token']}"
+            sent["authorization"] = f"Bearer {self.ready['token'] if token is True else token}"
         if body is not None:
             sent.setdefault("content-type", "application/json")
             command += ["--data-binary", json.dumps(body) if json_body else body]
@@ -179,10 +182,37 @@ def environment(**more):
             "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "WEBHOOK_ALLOW": "http://127.0.0.1", **more}
 
 
+def words(arguments):
+    """The words of a command line before its first option: the command, perhaps with arguments."""
+    plain = [argument for argument in arguments if not argument.startswith("--local")]
+    while plain and plain[0].startswith("--"):
+        plain = plain[2:]
+    return tuple(itertools.takewhile(lambda word: not word.startswith("-"), plain))
+
+
+@contextlib.contextmanager
+def running(*arguments, variables=None):
+    """A command that runs until the block ends, or by itself; its output is a file."""
+    Stack.commands.add(words(arguments))
+    path = Stack.home / unique("output")
+    with open(path, "wb") as output:
+        process = subprocess.Popen([Stack.binary, *arguments], env=environment(**KEYS, **(variables or {})), cwd=Stack.home, stdout=output,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process.printed = path.read_text
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+
 def antumbra(*arguments, directory=None, variables=None, keys=True, timeout=60):
-    extra = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1"} if keys else {}
-    return subprocess.run([Stack.binary, *arguments], cwd=directory or Stack.home, env=environment(**extra, **(variables or {})),
+    extra = KEYS if keys else {}
+    done = subprocess.run([Stack.binary, *arguments], cwd=directory or Stack.home, env=environment(**extra, **(variables or {})),
                           capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    if done.returncode == 0 and "--help" not in arguments:
+        Stack.commands.add(words(arguments))
+    return done
 
 
 def aws_cli(endpoint, *arguments):

@@ -1,5 +1,5 @@
 """Registrations: what is sent where, and what happens to what cannot be sent."""
-import json, time
+import json, signal, time
 
 from kit import Stack, antumbra, aws_cli, check, eventually, has, mosquitto, same, unique
 
@@ -142,6 +142,11 @@ def _(world):
     stack.write("PATCH", f"/v1/shadows/{shadow}/reported", {"at": 0})
     stack.receive("later", lambda body: body["shadow"]["id"] == shadow)
     (folder / "wrong.json").unlink()
+    before = stack.printed().count("reloaded")
+    (folder / "later.json").unlink()
+    stack.process.send_signal(signal.SIGHUP)
+    eventually(lambda: same(stack.printed().count("reloaded") > before, True))
+    assert stack.process.poll() is None, "SIGHUP ended the stack"
 
 
 @check("registrations are checked, explained and listed")

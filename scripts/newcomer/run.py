@@ -53,7 +53,7 @@ def run_check(world, name, function):
 def main():
     Stack.binary, Stack.root, *parts = sys.argv[1:]
     Stack.home = pathlib.Path(tempfile.mkdtemp(prefix="newcomer-"))
-    import shadows, registrations, inbox, sensors, deliveries, http_api, command, silence  # noqa: F401
+    import shadows, history, registrations, inbox, sensors, deliveries, access, http_api, command, coverage, silence  # noqa: F401
     chosen = [(name, function) for name, function in CHECKS if not parts or any(part in name for part in parts)]
     world, failed, missing = World(), 0, 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))

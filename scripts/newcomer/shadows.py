@@ -46,6 +46,19 @@ def _(world):
     same(reported(stack, lamp)["led"], 20)
 
 
+@check("off and on published back to back end in on, in 20 tries")
+def _(world):
+    stack, lamps = world.main, [unique() for _ in range(20)]
+    update = lambda led: json.dumps({"state": {"reported": {"led": led}}})
+    with stack.device() as device:
+        for lamp in lamps:
+            device.client.publish(f"shadow/{lamp}/update", update("off"), qos=1)
+            device.client.publish(f"shadow/{lamp}/update", update("on"), qos=1)
+        eventually(lambda: [has(stack.http("GET", f"/v1/shadows/{lamp}").text, '"on"') for lamp in lamps])
+    time.sleep(1)
+    same([reported(stack, lamp)["led"] for lamp in lamps], ["on"] * 20)
+
+
 @check("200 updates without a version are never rejected because of a version")
 def _(world):
     stack, lamp = world.main, unique()
