@@ -4,6 +4,7 @@
     ministack.py break TEMPLATE OUT                       adds a resource whose creation fails
     ministack.py proxy PORT TO_PORT CERTIFICATE KEY HOST  TLS in front of a port, with another host name in requests
     ministack.py operations OPENAPI URL                   calls every operation of the API, signed
+    ministack.py logs NAME                                what the functions of a deployment logged
     ministack.py device PORT CA CERTIFICATE KEY THING     what a device may do by the policies of its certificate
 
 CODE has a directory per binary with its bootstrap. The templates in infra/ stay as they are.
@@ -18,6 +19,7 @@ import re
 import socket
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -285,6 +287,46 @@ def operations(openapi, url):
     return failed
 
 
+def logs(name):
+    """Reads what the functions of a deployment logged, also of messages that they quarantine: no member appears twice in a line."""
+    import boto3
+
+    sqs = boto3.client("sqs", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    url = lambda queue: sqs.get_queue_url(QueueName=f"{name}-{queue}")["QueueUrl"]
+    sources = ["inbound", "signals", "deliveries"]
+    for queue in sources:
+        sqs.send_message(QueueUrl=url(queue), MessageBody="not JSON")
+    for _ in range(120):
+        waiting = sqs.get_queue_attributes(QueueUrl=url("quarantine"), AttributeNames=["ApproximateNumberOfMessages"])
+        if int(waiting["Attributes"]["ApproximateNumberOfMessages"]) >= len(sources):
+            break
+        time.sleep(0.5)
+
+    def once(pairs):
+        twice = [key for key, _ in pairs if [key for key, _ in pairs].count(key) > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} twice")
+        return dict(pairs)
+
+    client, lines, functions, failed = boto3.client("logs"), 0, [], 0
+    groups = client.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=f"/aws/lambda/{name}-")
+    for group in groups.build_full_result()["logGroups"]:
+        found = client.get_paginator("filter_log_events").paginate(logGroupName=group["logGroupName"])
+        found = found.build_full_result()["events"]
+        texts = [text for event in found for text in event["message"].splitlines() if text.startswith("{")]
+        lines += len(texts)
+        functions += [group["logGroupName"].removeprefix(f"/aws/lambda/{name}-")] if texts else []
+        for text in texts:
+            try:
+                json.loads(text, object_pairs_hook=once)
+            except ValueError as fault:
+                failed += 1
+                print(f"FAIL  {group['logGroupName']}: {fault}: {text[:300]}")
+    failed += not {"message-ingest", "sensor-ingest", "webhook-deliver"} <= set(functions)
+    print(f"{'FAIL' if failed else 'ok  '}  {lines} lines of {', '.join(functions)}")
+    return failed
+
+
 class Device:
     """An MQTT 5 client with a certificate, which asks for one thing at a time."""
 
@@ -388,5 +430,5 @@ def device(port, authority, certificate, key, thing):
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    commands = {"templates": templates, "break": broken, "proxy": proxy, "operations": operations, "device": device}
+    commands = {"templates": templates, "break": broken, "proxy": proxy, "operations": operations, "logs": logs, "device": device}
     sys.exit(1 if commands[command](*arguments) else 0)

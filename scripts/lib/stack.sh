@@ -38,6 +38,22 @@ build_antumbra() {
   binary="${CARGO_TARGET_DIR:-target}/$profile/antumbra"
 }
 
+# build_tests CRATE...: builds the tests of the whole workspace, so that nothing is built with other features, and sets $tests to
+# those of some crates, unless TESTS names them.
+build_tests() {
+  tests="${TESTS:-}"
+  [ -n "$tests" ] || tests="$(cargo test --workspace --locked --no-run --message-format=json-render-diagnostics | python3 -c '
+import json, sys
+for line in sys.stdin:
+    artifact = json.loads(line)
+    target = artifact.get("target", {})
+    is_test = artifact.get("executable") and target["kind"] == ["test"]
+    if is_test and any(f"/crates/{crate}/tests/" in target["src_path"] for crate in sys.argv[1:]):
+        print(artifact["executable"])
+' "$@")"
+  [ -n "$tests" ] || fail "the tests of $* were not built"
+}
+
 # start_stack [LOCAL_ARGUMENT...]: starts `antumbra local` in memory on free ports and waits until it is ready. Sets
 # $home, a temporary directory with `ready.json` and `log`. The stack ends with the script.
 start_stack() {

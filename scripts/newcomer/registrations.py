@@ -163,9 +163,8 @@ def _(world):
 
 @check("the example in the help of explain runs as it is printed")
 def _(world):
-    import re, shlex, subprocess
+    import re, shlex
     help_text = antumbra("registrations", "explain", "--help").stdout
     example = re.search(r"Example: (antumbra .*)", help_text).group(1)
-    arguments = shlex.split(example)[1:]
-    done = subprocess.run([Stack.binary, *arguments], cwd=Stack.root, capture_output=True, text=True)
+    done = antumbra(*shlex.split(example)[1:], directory=Stack.root)
     same((done.returncode, done.stderr), (0, ""))
