@@ -196,10 +196,12 @@ remove_failed_creation() {
   aws cloudformation wait stack-delete-complete --stack-name "$1" || fail "$1 could not be deleted"
 }
 
-# update_stack STACK PARAMETERS: updates parameters of a stack and keeps its template and all others.
+# update_stack STACK PARAMETERS [TEMPLATE]: updates parameters of a stack and keeps all others, and its template unless one is
+# given.
 update_stack() {
   local stack="$1" changes="$2" line key
-  set --
+  if [ -n "${3:-}" ]; then set -- --template-body "file://$3"; else set -- --use-previous-template; fi
+  set -- "$@" --parameters
   while IFS= read -r line; do
     [ -n "$line" ] || continue
     key="${line%%=*}"
@@ -211,14 +213,14 @@ update_stack() {
   done <<END
 $(merged "$(deployed "$stack")" "$changes")
 END
-  aws cloudformation update-stack --stack-name "$stack" --use-previous-template \
-    --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters "$@" >/dev/null
+  aws cloudformation update-stack --stack-name "$stack" --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND "$@" >/dev/null
   aws cloudformation wait stack-update-complete --stack-name "$stack" || fail "the update of $stack failed; its events say why"
 }
 
-# import_data NAME PARAMETERS RESOURCES: takes existing resources (a JSON list) into the data stack.
+# import_data NAME PARAMETERS RESOURCES: takes existing resources (a JSON list) into the data stack. An import cannot create
+# others or add outputs, so that a new stack has neither until its next update.
 import_data() {
-  local stack="$1-data" line change=import-data
+  local stack="$1-data" line change=import-data template=infra/data.yaml
   local resources="$3" lines="$2"
   set --
   while IFS= read -r line; do
@@ -226,8 +228,16 @@ import_data() {
   done <<END
 $lines
 END
+  if [ -z "$(stack_status "$stack")" ]; then
+    template="$(mktemp)"
+    awk -v imported=" $(grep -o '"LogicalResourceId":"[A-Za-z]*"' <<<"$resources" | cut -d'"' -f4 | tr '\n' ' ')" '
+      /^[A-Z]/ { section = $1; kept = section != "Outputs:" }
+      section == "Resources:" && /^  [A-Za-z]/ { name = $1; sub(/:.*/, "", name); kept = index(imported, " " name " ") }
+      kept' infra/data.yaml >"$template"
+  fi
   aws cloudformation create-change-set --stack-name "$stack" --change-set-name "$change" --change-set-type IMPORT \
-    --template-body file://infra/data.yaml --resources-to-import "$resources" --parameters "$@" >/dev/null
+    --template-body "file://$template" --resources-to-import "$resources" --parameters "$@" >/dev/null
+  [ "$template" = infra/data.yaml ] || rm -f "$template"
   aws cloudformation wait change-set-create-complete --stack-name "$stack" --change-set-name "$change" ||
     fail "the import into $stack was refused: aws cloudformation describe-change-set --stack-name $stack --change-set-name $change"
   aws cloudformation execute-change-set --stack-name "$stack" --change-set-name "$change"
