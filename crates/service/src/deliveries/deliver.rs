@@ -22,6 +22,7 @@ use super::queues::{DeadLetters, QueueError, Queues};
 use crate::backoff;
 use crate::clients::{Client, ClientState, Mode, Secret, Secrets};
 use crate::clock::{Clock, time_left};
+use crate::sensors::reading_time::milliseconds;
 use crate::store::StoreError;
 
 /// Delay before the next attempt if the store failed or the situation kept changing.
@@ -143,6 +144,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         message: &DeliveryMessage,
         disabled: &mut bool,
     ) -> Result<MessageDisposition, StepError> {
+        let mut probe = None;
         // The delivery or its client may change between the read and the write.
         for _ in 0..DECISIONS {
             let context = self.store.context(message).await?;
@@ -155,18 +157,21 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 record,
                 now: self.clock.now(),
             };
-            if let Some(disposition) = self.carry_out(step, disabled).await? {
+            let carried_out = self.carry_out(step, disabled, &mut probe).await?;
+            if let Some(disposition) = carried_out {
                 return Ok(disposition);
             }
         }
         Ok(MessageDisposition::RetryAfter(UNDECIDED_DELAY))
     }
 
-    /// Decides and carries out the next step; `None` if it must be decided anew.
+    /// Decides and carries out the next step; `None` if it must be decided anew. `probe` is the time at which this
+    /// message became the probe of its client's circuit.
     async fn carry_out(
         &self,
         step: Step<'_>,
         disabled: &mut bool,
+        probe: &mut Option<Timestamp>,
     ) -> Result<Option<MessageDisposition>, StepError> {
         let Step { message, now, .. } = step;
         match next_step(step.context, message, now, &self.policy) {
@@ -188,7 +193,13 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 self.dead_letter(step).await?;
                 self.settle(step, Status::Dead).await
             }
-            NextStep::Wait(until) => self.wait(step, until).await,
+            NextStep::Wait(until) => match step.own_probe(until, *probe) {
+                Some((client, secrets)) => {
+                    self.send(step, client, secrets, Probing::Own, disabled)
+                        .await
+                }
+                None => self.wait(step, until).await,
+            },
             NextStep::Send(client, secrets) => {
                 self.send(step, client, secrets, Probing::No, disabled)
                     .await
@@ -197,6 +208,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
                 let until = now.after(self.policy.probe);
                 match self.store.claim_probe(&client.id, seen, now, until).await? {
                     true => {
+                        *probe = Some(now);
                         self.send(step, client, secrets, Probing::Own, disabled)
                             .await
                     }
@@ -488,7 +500,21 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
     }
 }
 
-impl Step<'_> {
+impl<'a> Step<'a> {
+    /// The client, if the message is the probe for whose result it would wait until this time. Its attempt could not begin
+    /// because the delivery changed meanwhile.
+    fn own_probe(
+        &self,
+        until: Timestamp,
+        probe: Option<Timestamp>,
+    ) -> Option<(&'a Client, &'a Secrets)> {
+        let (client, secrets) = self.context.client.as_ref()?;
+        let since = client.circuit.probing_since?;
+        let is_own = probe.is_some_and(|probe| milliseconds(probe) == milliseconds(since));
+        let waits_for_circuit = self.record.progress.not_before != Some(until);
+        (is_own && waits_for_circuit).then_some((client, secrets))
+    }
+
     /// Returns the status of a delivery that waits.
     fn status(self) -> Status {
         match begun(self.record, self.message) {
