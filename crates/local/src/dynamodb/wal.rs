@@ -1,6 +1,6 @@
 //! Checkpoints of SQLite's write-ahead log, beside the requests.
 //!
-//! A checkpoint copies the log into the database and synchronizes the disk twice, which takes up to a tenth of a second.
+//! A checkpoint copies the log into the database and synchronizes the disk twice, which can take a tenth of a second.
 //! A connection of its own does it while requests continue. They wait only for the rest of a log that has become long,
 //! so that it begins again.
 
