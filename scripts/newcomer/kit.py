@@ -1,5 +1,6 @@
 """Stacks, clients and receivers for the checks."""
-import base64, contextlib, hashlib, hmac, http.server, itertools, json, os, pathlib, queue, re, shutil, signal, subprocess, tempfile, threading, time, urllib.parse, uuid
+import base64, contextlib, fcntl, hashlib, hmac, http.server, itertools, json, os, pathlib, pty, queue, re, select, shutil, signal
+import struct, subprocess, tempfile, termios, threading, time, urllib.parse, uuid
 
 import boto3, botocore
 import paho.mqtt.client as paho
@@ -213,6 +214,26 @@ def antumbra(*arguments, directory=None, variables=None, keys=True, timeout=60):
     if done.returncode == 0 and "--help" not in arguments:
         Stack.commands.add(words(arguments))
     return done
+
+
+def on_terminal(*arguments, timeout=120):
+    """What a command prints on a terminal of 100 columns, with its control characters."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    process = subprocess.Popen([Stack.binary, *arguments], cwd=Stack.home, env=environment(TERM="xterm", **KEYS), stdin=subprocess.DEVNULL,
+                               stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    printed, end = b"", time.monotonic() + timeout
+    try:
+        while time.monotonic() < end:
+            if select.select([controller], [], [], 1)[0]:
+                printed += os.read(controller, 65536)
+        process.kill()
+    except OSError:  # the command has ended
+        pass
+    os.close(controller)
+    assert process.wait() == 0, printed.decode()
+    return printed.decode()
 
 
 def aws_cli(endpoint, *arguments):

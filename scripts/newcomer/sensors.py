@@ -1,7 +1,7 @@
 """Sensors: registry, readings, signals."""
-import json, threading, time
+import json, re, threading, time
 
-from kit import Stack, check, eventually, has, quoted, same, unique
+from kit import Stack, check, eventually, has, on_terminal, quoted, same, unique
 
 
 def state(stack, sensor):
@@ -211,3 +211,20 @@ def _(world):
     file.write_text("".join(json.dumps({"id": f"{prefix}-{n}", "address": "x"}) + "\n" for n in range(20)))
     for _ in range(2):
         has(stack.antumbra("sensors", "import", f"@{file}").stdout, "20 sensors")
+
+
+@check("a long import shows a bar on a terminal and lines of JSON elsewhere")
+def _(world):
+    stack, count = world.main, 3000
+    file = Stack.home / "many.jsonl"
+    def write(prefix):
+        file.write_text("".join(json.dumps({"id": f"{prefix}-{n}", "address": "x"}) + "\n" for n in range(count)))
+    write(unique("bar"))
+    shown = on_terminal(f"--local={stack.name}", "sensors", "import", f"@{file}")
+    bars = re.findall(r"\r(\[[#.]+\] \d+ of 3000 lines imported, \d+ s left)\x1b\[K", shown)
+    assert len(bars) > 1 and all(len(bar) < 100 for bar in bars), shown
+    # It disappears before the result is printed.
+    has(shown.rpartition("\r\x1b[K")[2], "3000 sensors")
+    write(unique("lines"))
+    lines = [json.loads(line) for line in stack.antumbra("sensors", "import", f"@{file}").stderr.splitlines()]
+    same((lines[-1]["progress"], lines[-1]["done"], lines[-1]["total"]), ("lines imported", count, count))
