@@ -322,7 +322,6 @@ fn policy() -> Policy {
             longest: Duration::from_secs(150),
             ..Delays::default()
         },
-        longest_hidden: Duration::from_secs(20),
         open_first: OPEN_FIRST,
         open_longest: Duration::from_secs(60),
         ..Policy::default()

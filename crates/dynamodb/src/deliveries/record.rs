@@ -233,7 +233,6 @@ impl DynamoDbDeliveries {
         let id = &transition.message.id;
         let put = |key: Key| Write::put(self.table.attributes(&key));
         let mut writes = match wait {
-            Wait::InQueue(_) => return Vec::new(),
             Wait::Due(at) => vec![put(due_key(id, at))],
             Wait::Held => {
                 let mut item = self.table.attributes(&held_key(id.client(), &id.order()));
@@ -398,8 +397,7 @@ fn add_attempts(transition: &Transition<'_>, record: &DeliveryRecord) -> Result<
 
 /// Returns whether a delivery leaves the queue in a way that later ones have to wait for it.
 fn is_joining(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
-    let leaves = !matches!(transition.wait, None | Some(Wait::InQueue(_)));
-    leaves && transition.in_order && !record.progress.chained
+    transition.wait.is_some() && transition.in_order && !record.progress.chained
 }
 
 /// Attempts begun in the round of the message, with the one that was made.
@@ -465,22 +463,16 @@ impl RecordUpdate {
 
     fn wait(&mut self, wait: Wait, in_order: bool) {
         let place = match wait {
-            Wait::InQueue(until) => {
-                self.set("notBefore", epoch_milliseconds(until));
-                None
-            }
             Wait::Due(until) => {
                 self.set("notBefore", epoch_milliseconds(until));
-                Some(Waiting::Due)
+                Waiting::Due
             }
-            Wait::Held => Some(Waiting::Held),
-            Wait::Behind => Some(Waiting::Behind),
+            Wait::Held => Waiting::Held,
+            Wait::Behind => Waiting::Behind,
         };
-        if let Some(place) = place {
-            self.set("waiting", text(place.as_str()));
-            if in_order {
-                self.set("chained", AttributeValue::Bool(true));
-            }
+        self.set("waiting", text(place.as_str()));
+        if in_order {
+            self.set("chained", AttributeValue::Bool(true));
         }
         self.remove(&["ttl"]);
     }

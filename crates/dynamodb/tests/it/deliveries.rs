@@ -110,7 +110,7 @@ async fn the_newest_attempts_are_kept() {
             let lost = [Reply::Pass, Reply::PassThenDisconnect];
             fixture.base.endpoint.script_next("UpdateItem", lost);
         }
-        let wait = Some(Wait::InQueue(at(100)));
+        let wait = Some(Wait::Due(at(100)));
         let saved = fixture.attempt(&sent, Status::Failed, wait).await;
         assert_eq!(saved, Saved::Applied(None));
     }

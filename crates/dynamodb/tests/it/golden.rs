@@ -340,7 +340,7 @@ async fn write_deliveries(database: &aws_sdk_dynamodb::Client, table: &str) {
     ] {
         let new = delivery(EventType::StateChanged, Some(sensor));
         deliveries.add(&new, at(1)).await.unwrap();
-        let first = (Status::Failed, Some(Wait::InQueue(at(2))));
+        let first = (Status::Failed, Some(Wait::Due(at(2))));
         for (number, (status, wait)) in (1..).zip([first, second]) {
             let record = deliveries.get(&new.id).await.unwrap().unwrap();
             let message = record.message();

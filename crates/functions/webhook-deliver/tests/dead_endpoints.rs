@@ -46,10 +46,9 @@ async fn dead_endpoints_do_not_change_the_latency_of_healthy_ones() {
     eprintln!("none dead: {healthy:?}\n5 of 50 dead: {measured:?}");
     // Each gets the requests of two seconds, and then a probe.
     assert!(measured.dead_requests < 5 * 15, "{measured:?}");
-    // Deliveries that wait for an open circuit are in the due index, and their messages are delayed. In flight are those of the executions, and those to
-    // dead endpoints of the last nine seconds.
-    let bound = 10 * measured.executions_at_once + 9 * 200 / 10;
-    assert!(measured.in_flight < bound, "{measured:?}");
+    // Deliveries that wait are in the due index, and their messages are delayed. In flight are those of the executions.
+    let bound = 10 * measured.executions_at_once;
+    assert!(measured.in_flight <= bound, "{measured:?}");
     assert!(measured.delayed > 5 * 20, "{measured:?}");
 }
 

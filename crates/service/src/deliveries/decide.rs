@@ -7,11 +7,11 @@ use antumbra_shadow::Timestamp;
 use super::delays::Delays;
 use super::delivery::{DeliveryRecord, Status, Waiting};
 use super::message::DeliveryMessage;
-use super::ports::{DeliveryContext, HttpResponse, PostError, Wait};
+use super::ports::{DeliveryContext, HttpResponse, PostError};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 use crate::clock::time_left;
 
-/// First wait for the result of a probe.
+/// First wait for the result of a slow attempt.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,6 @@ pub struct Policy {
     /// Attempts per round, after which a delivery is dead.
     pub max_attempts: u32,
     pub delays: Delays,
-    /// Longest time that a message is hidden in its queue, where it is in flight. Longer waits are spent in the due index.
-    pub longest_hidden: Duration,
     /// Lease of an attempt; longer than the timeout of a request and the recording of its result.
     pub lease: Duration,
     /// Consecutive failures that open the circuit of a client. A single timeout opens it.
@@ -44,7 +42,6 @@ impl Default for Policy {
         Policy {
             max_attempts: 10,
             delays: Delays::default(),
-            longest_hidden: Duration::from_secs(5),
             lease: Duration::from_secs(30),
             open_after: 5,
             open_first: Duration::from_secs(30),
@@ -153,14 +150,15 @@ pub fn next_step<'a>(
         _ => return NextStep::Probe(client, secrets, open_until),
     };
     match probing_since {
-        // Each wait doubles the time since the start, so the result of a probe is seen soon and at little cost.
-        Some(since) => {
+        // An attempt is slow. Each wait doubles the time since then, so its result is seen soon and at little cost.
+        Some(since) if failures < policy.open_after => {
             let soon = now.after(time_left(since, now).max(FIRST_PROBE_WAIT));
             NextStep::Wait(until.min(soon))
         }
         // A delivery that is requested by hand does not wait until the circuit expires.
         None if message.manual && begun == 0 => NextStep::Probe(client, secrets, open_until),
-        None => NextStep::Wait(until),
+        // The circuit was open: many deliveries may wait for the probe, and each looks for its result once.
+        _ => NextStep::Wait(until),
     }
 }
 
@@ -251,15 +249,6 @@ impl Policy {
         match number >= self.max_attempts {
             true => AttemptOutcome::Dead,
             false => AttemptOutcome::RetryAfter(self.delays.after(number, random).max(asked)),
-        }
-    }
-
-    /// Returns where a delivery waits for this long.
-    pub(super) fn wait(&self, delay: Duration, now: Timestamp) -> Wait {
-        let until = now.after(delay);
-        match delay <= self.longest_hidden {
-            true => Wait::InQueue(until),
-            false => Wait::Due(until),
         }
     }
 }

@@ -255,7 +255,7 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         Ok(is_held.then_some(MessageDisposition::Done(Status::Held)))
     }
 
-    /// Waits without an attempt: shortly in the queue, longer in the due index.
+    /// Waits without an attempt, in the due index: a message that is hidden in its queue would be in flight.
     async fn wait(
         &self,
         step: Step<'_>,
@@ -264,9 +264,6 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         let wait = time_left(step.now, until);
         // Spreads the deliveries that wait for the same circuit.
         let wait = wait + wait.mul_f64(fastrand::f64() / 4.0);
-        if wait <= self.policy.longest_hidden {
-            return Ok(Some(MessageDisposition::RetryAfter(wait)));
-        }
         let due = Some(Wait::Due(step.now.after(wait)));
         let saved = self.save(self.transition(step, due)).await?;
         self.queue_next(step, due, &saved).await;
@@ -337,9 +334,9 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         let (status, wait) = match decided {
             AttemptOutcome::Delivered => (Status::Delivered, None),
             AttemptOutcome::Dead => (Status::Dead, None),
-            AttemptOutcome::Gone => (Status::Failed, Some(self.policy.wait(UNDECIDED_DELAY, now))),
+            AttemptOutcome::Gone => (Status::Failed, Some(Wait::Due(now.after(UNDECIDED_DELAY)))),
             AttemptOutcome::RetryAfter(delay) => {
-                (Status::Failed, Some(self.policy.wait(delay, now)))
+                (Status::Failed, Some(Wait::Due(now.after(delay))))
             }
         };
         if status == Status::Dead {
@@ -355,17 +352,12 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         self.queue_next(step, wait, &saved).await;
         self.update_circuit(decided, &outcome, probing, client, now, disabled)
             .await?;
-        Ok(match wait {
-            Some(Wait::InQueue(until)) => {
-                Some(MessageDisposition::RetryAfter(time_left(now, until)))
-            }
-            // Another writer changed the delivery meanwhile and has queued it.
-            _ => Some(MessageDisposition::Done(status)),
-        })
+        // If another writer changed the delivery meanwhile, it has queued it.
+        Ok(Some(MessageDisposition::Done(status)))
     }
 
     /// Sends the request. An attempt that gets no response soon becomes the probe of the circuit: other deliveries to
-    /// the client wait for its result in their queue, and no invocation waits with them.
+    /// the client wait for its result in the due index, and no invocation waits with them.
     async fn post(
         &self,
         post: Post<'_>,

@@ -54,8 +54,6 @@ pub struct Claim<'a> {
 /// Time and place of the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// The message stays in its queue until this time.
-    InQueue(Timestamp),
     /// The delivery is queued again from the due index at this time.
     Due(Timestamp),
     /// The delivery waits until its client is enabled.
@@ -76,7 +74,7 @@ pub struct Transition<'a> {
     pub attempts: Vec<Attempt>,
     /// The next attempt; `None` if the status is final.
     pub wait: Option<Wait>,
-    /// Later deliveries of the client and sensor have to wait if this one waits outside of the queue.
+    /// Later deliveries of the client and sensor have to wait if this one waits.
     pub in_order: bool,
     pub now: Timestamp,
 }

@@ -87,7 +87,7 @@ async fn an_attempt_that_fails_after_a_redelivery_was_requested_is_recorded_once
         let replies = [Reply::Pass, write];
         fixture.base.endpoint.script_next("UpdateItem", replies);
         let failure = Some(("token", attempt(0, 1, 500)));
-        let wait = Some(Wait::InQueue(at(200)));
+        let wait = Some(Wait::Due(at(200)));
         let saved = fixture.save(&context, &message, failure, Status::Failed, wait);
         assert_eq!(saved.await, Saved::Changed);
         let record = fixture.deliveries.get(&sent.id).await.unwrap().unwrap();

@@ -341,7 +341,6 @@ impl DeliveryStore for World {
         let mut next = None;
         match transition.wait {
             None => drop(state.records.remove(&id)),
-            Some(Wait::InQueue(until)) => stored.progress.not_before = Some(until),
             Some(Wait::Due(until)) => {
                 stored.progress.not_before = Some(until);
                 stored.progress.waiting = Some(Waiting::Due);

@@ -134,15 +134,8 @@ async fn a_client_that_fails_for_too_long_is_disabled_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_wait_is_spent_in_the_due_index_and_keeps_the_order() {
-    let (home, client, door) = Home::linked(
-        Mode::Every,
-        Policy {
-            longest_hidden: Duration::ZERO,
-            ..immediate()
-        },
-    )
-    .await;
+async fn a_wait_is_spent_in_the_due_index_and_keeps_the_order() {
+    let (home, client, door) = Home::linked(Mode::Every, immediate()).await;
     home.reply(&[RetryAfter(503, 5)]);
     home.signal(&door, 1).await;
     home.requests(1).await;
@@ -178,11 +171,7 @@ async fn a_wait_of_seconds_ends_without_the_schedule() {
 }
 
 async fn wait_in_mode(mode: Mode) {
-    let policy = Policy {
-        longest_hidden: Duration::ZERO,
-        ..immediate()
-    };
-    let (home, client, door) = Home::linked(mode, policy).await;
+    let (home, client, door) = Home::linked(mode, immediate()).await;
     home.reply(&[RetryAfter(503, 4)]);
     home.signal(&door, 1).await;
     home.requests(1).await;

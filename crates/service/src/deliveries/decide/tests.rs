@@ -311,7 +311,7 @@ fn an_open_circuit_and_waiting_cost_no_attempt() {
 }
 
 #[test]
-fn others_wait_twice_as_long_as_a_probe_at_most() {
+fn others_look_for_the_result_of_a_slow_attempt_soon_and_of_a_probe_at_its_end() {
     let mut context = enabled(Mode::Latest);
     for (since, expected) in [
         (100, "wait 101"),
@@ -319,8 +319,7 @@ fn others_wait_twice_as_long_as_a_probe_at_most() {
         (96, "wait 104"),
         (90, "wait 105"),
     ] {
-        // Also if the probe is a slow attempt, before anything failed.
-        for failures in [0, 5] {
+        for (failures, expected) in [(0, expected), (4, expected), (5, "wait 105")] {
             if let Some((client, _)) = &mut context.client {
                 client.circuit = Circuit {
                     failures,
@@ -403,14 +402,6 @@ fn outcomes_follow_the_response() {
         let found = attempt_outcome(&outcome, number, 0.0, &policy);
         assert_eq!(found, expected, "{outcome:?}");
     }
-}
-
-#[test]
-fn only_short_waits_stay_in_the_queue() {
-    let policy = Policy::default();
-    let wait = |seconds| policy.wait(Duration::from_secs(seconds), at(100));
-    assert_eq!(wait(5), Wait::InQueue(at(105)));
-    assert_eq!(wait(6), Wait::Due(at(106)));
 }
 
 #[test]
