@@ -11,7 +11,7 @@ use super::ports::{DeliveryContext, HttpResponse, PostError};
 use crate::clients::{Circuit, Client, ClientState, Mode, Secrets};
 use crate::clock::time_left;
 
-/// First wait for the result of a slow attempt.
+/// First wait for the result of a probe.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,15 +150,14 @@ pub fn next_step<'a>(
         _ => return NextStep::Probe(client, secrets, open_until),
     };
     match probing_since {
-        // An attempt is slow. Each wait doubles the time since then, so its result is seen soon and at little cost.
-        Some(since) if failures < policy.open_after => {
+        // Each wait doubles the time since the start, so the result of a probe is seen soon and at little cost.
+        Some(since) => {
             let soon = now.after(time_left(since, now).max(FIRST_PROBE_WAIT));
             NextStep::Wait(until.min(soon))
         }
         // A delivery that is requested by hand does not wait until the circuit expires.
         None if message.manual && begun == 0 => NextStep::Probe(client, secrets, open_until),
-        // The circuit was open: many deliveries may wait for the probe, and each looks for its result once.
-        _ => NextStep::Wait(until),
+        None => NextStep::Wait(until),
     }
 }
 

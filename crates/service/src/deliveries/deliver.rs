@@ -262,8 +262,9 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
         until: Timestamp,
     ) -> Result<Option<MessageDisposition>, StepError> {
         let wait = time_left(step.now, until);
-        // Spreads the deliveries that wait for the same circuit.
-        let wait = wait + wait.mul_f64(fastrand::f64() / 4.0);
+        // Spreads the deliveries that wait for the same circuit, by whole seconds, as queues delay messages.
+        let spread = wait.mul_f64(fastrand::f64() / 4.0).as_secs();
+        let wait = wait + Duration::from_secs(spread);
         let due = Some(Wait::Due(step.now.after(wait)));
         let saved = self.save(self.transition(step, due)).await?;
         self.queue_next(step, due, &saved).await;
@@ -349,9 +350,12 @@ impl<L: DeliveryStore, S: Sender> Deliver<L, S> {
             ..self.transition(step, wait)
         };
         let saved = self.save(transition).await?;
+        // Before a delivery is queued that has to wait for the circuit.
+        let updated = self
+            .update_circuit(decided, &outcome, probing, client, now, disabled)
+            .await;
         self.queue_next(step, wait, &saved).await;
-        self.update_circuit(decided, &outcome, probing, client, now, disabled)
-            .await?;
+        updated?;
         // If another writer changed the delivery meanwhile, it has queued it.
         Ok(Some(MessageDisposition::Done(status)))
     }

@@ -84,8 +84,7 @@ async fn an_attempt_that_fails_after_a_redelivery_was_requested_is_recorded_once
         assert!(fixture.claim(&context, &message, "token").await);
         let again = context.record.as_ref().unwrap().next_round(true);
         fixture.deliveries.requeued(&again, at(100)).await.unwrap();
-        let replies = [Reply::Pass, write];
-        fixture.base.endpoint.script_next("UpdateItem", replies);
+        fixture.base.endpoint.script_next("UpdateItem", [write]);
         let failure = Some(("token", attempt(0, 1, 500)));
         let wait = Some(Wait::Due(at(200)));
         let saved = fixture.save(&context, &message, failure, Status::Failed, wait);

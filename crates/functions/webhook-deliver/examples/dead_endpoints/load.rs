@@ -521,6 +521,8 @@ pub(crate) async fn run(load: Load) -> Measured {
             break;
         }
     }
+    // The results of the last responses are recorded.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let mut state = world.state();
     let now = world.now();
     let is_open = |circuit: &&Circuit| circuit.open_until.is_some_and(|until| until > now);

@@ -6,7 +6,7 @@ use antumbra_dynamodb::{DynamoDbDeliveries, MAIN};
 use antumbra_local::clients::sdk_config;
 use antumbra_service::clients::Mode;
 use antumbra_service::clock::{Clock as _, SystemClock};
-use antumbra_service::deliveries::{DeliveryStore as _, Policy, Status};
+use antumbra_service::deliveries::{Delays, DeliveryStore as _, Policy, Status};
 use antumbra_service::sensors::{Generation, RegisteredSensor, SensorStore as _};
 use futures_util::future::join;
 
@@ -119,6 +119,11 @@ async fn a_client_that_fails_for_too_long_is_disabled_and_loses_nothing() {
         Mode::Every,
         Policy {
             disable_after: Duration::ZERO,
+            // The next attempt is after the client was disabled.
+            delays: Delays {
+                first: Duration::from_secs(1),
+                ..Delays::default()
+            },
             ..immediate()
         },
     )
