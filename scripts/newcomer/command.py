@@ -96,7 +96,7 @@ def _(world):
     has(subscriber.printed(), "hello")
 
 
-@check("the doctor checks the stack and finds nothing to mend")
+@check("the doctor checks the stack and finds nothing wrong")
 def _(world):
     stack = world.main
     done = stack.antumbra("doctor", "--json", "--registrations", str(stack.directory / "registrations"))

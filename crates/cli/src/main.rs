@@ -97,7 +97,7 @@ enum Command {
     ///
     /// Example: antumbra messages query testThing --local
     Messages(MessagesArguments),
-    /// Check configuration, credentials, tables, queues, broker and versions, and say what to mend.
+    /// Check configuration, credentials, tables, queues, broker and versions, and say how to fix what is wrong.
     ///
     /// Example: antumbra doctor --local
     Doctor(DoctorArguments),

@@ -10,7 +10,7 @@ use crate::bill::Bill;
 pub struct Counts {
     /// With its response.
     pub report_over_mqtt: Bill,
-    /// That asks for no response, where `ACCEPTED` is `asked`.
+    /// That requests no response, where `ACCEPTED` is `requested`.
     pub report_without_response: Bill,
     pub report_over_http: Bill,
     pub acknowledging_report_over_http: Bill,

@@ -5,12 +5,12 @@
 //! one for the circuit. What waits outside of the queues has an entry in a list: held deliveries per client,
 //! deferred deliveries per client and sensor, due deliveries per shard.
 
-mod circuit;
 mod context;
 mod due;
 mod history;
 pub(crate) mod item;
 mod record;
+mod store;
 
 use std::time::Duration;
 

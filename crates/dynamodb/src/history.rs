@@ -26,7 +26,6 @@ pub use write::WrittenEntries;
 use crate::shadows::DynamoDbShadows;
 use crate::table::{BatchRead, Key, Query, Table};
 use crate::tables::HISTORY;
-use crate::value::text;
 
 /// Entries that are read at a time on the way back to one with the documents; together as many as can be needed.
 const STEPS: [usize; 3] = [2, 8, SNAPSHOT_EVERY as usize];
@@ -89,14 +88,8 @@ impl Stretch {
 
     fn query(&self, shadow: &ShadowId, item: ShadowItem) -> Query {
         let prefix = document_prefix(item, shadow.name());
-        let query = Query {
-            descending: self.newest_first,
-            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-        };
-        query
-            .value(":partition", text(history_partition(shadow.id())))
-            .value(":from", text(format!("{prefix}{}", self.from)))
-            .value(":to", text(format!("{prefix}{}", self.to)))
+        let [from, to] = [&self.from, &self.to].map(|time| format!("{prefix}{time}"));
+        Query::between(history_partition(shadow.id()), from, to).descending(self.newest_first)
     }
 }
 

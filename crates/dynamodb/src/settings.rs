@@ -10,7 +10,7 @@ use antumbra_wire::items::ItemKind;
 use aws_sdk_dynamodb::Client;
 use serde::{Deserialize, Serialize};
 
-use crate::table::{Key, Outcome, Table, Write};
+use crate::table::{ABSENT, Key, Outcome, Table, Write};
 use crate::tables::{MAIN, client};
 use crate::value::from_item;
 
@@ -153,7 +153,7 @@ impl DynamoDbSettings {
             return Ok(stored);
         }
         let put = Write::put(self.table.item(&key(), settings)?);
-        let put = put.condition("attribute_not_exists(#PK)");
+        let put = put.condition(ABSENT);
         match self.table.write(put).await? {
             Outcome::Applied(_) => Ok(settings.clone()),
             // Another program was faster.

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use serde::{Deserialize, Serialize};
 
-use crate::table::{BatchRead, Item, Key, Outcome, Query, Table, Write};
+use crate::table::{ABSENT, BatchRead, EXISTS, Item, Key, Outcome, Query, Table, Write};
 use crate::tables::MAIN;
 use crate::value::{
     EpochMilliseconds, epoch_seconds, from_item, number, read_number, seconds, text,
@@ -81,7 +81,7 @@ fn mark_key(key: &SpilledKey) -> Key {
 fn conditional(write: Write, version: Version) -> Write {
     match version {
         // A record that expired may still be stored for days; it is read like any other.
-        Version::NONE => write.condition("attribute_not_exists(#PK)"),
+        Version::NONE => write.condition(ABSENT),
         version => write
             .condition("#version = :read")
             .value(":read", number(version.0)),
@@ -131,7 +131,7 @@ impl Suspensions for DynamoDbSuspensions {
 
     async fn touch(&self, registration: &str) -> Result<bool, StoreError> {
         let update = Write::update(record_key(registration), "SET #version = #version + :one")
-            .condition("attribute_exists(#PK)")
+            .condition(EXISTS)
             .value(":one", number(1));
         self.apply(update).await
     }

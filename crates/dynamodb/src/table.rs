@@ -17,9 +17,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
 pub(crate) use ordered::{KeySpan, OrderedListing, outside};
-pub(crate) use query::{Items, Query};
+pub(crate) use query::{Query, another_listing};
 pub(crate) use read::{BatchRead, Found, SnapshotError};
-pub(crate) use write::{Outcome, Refusal, Write};
+pub(crate) use write::{ABSENT, EXISTS, Outcome, Refusal, Write};
 
 use crate::tables;
 use crate::value::{text, to_item};
@@ -70,10 +70,6 @@ impl Table {
             .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
             .build();
         Table::new(Client::from_conf(config), tables::MAIN.name, tables::MAIN)
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(crate) fn attributes(&self, key: &Key) -> Item {

@@ -62,8 +62,7 @@ pub(crate) fn optional_number<T: std::str::FromStr>(
         .ok_or_else(|| corrupt(name, "not a number"))
 }
 
-/// A stored item that was not written by this code. The caller is not at fault, and its content is not
-/// repeated.
+/// The error of a stored item that this code did not write. It does not repeat the item's content.
 pub(crate) fn corrupt(attribute: &str, reason: impl std::fmt::Display) -> StoreError {
     StoreError::Unavailable(format!("a stored item's {attribute} is {reason}"))
 }

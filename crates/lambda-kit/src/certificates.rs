@@ -16,16 +16,16 @@ pub fn tls() -> ClientConfig {
     trusting(roots())
 }
 
-/// Trusted roots.
-pub fn roots() -> RootCertStore {
+fn roots() -> RootCertStore {
     match are_compiled_in(|name| std::env::var_os(name).is_some()) {
         true => compiled_in(),
         false => system(),
     }
 }
 
+/// TLS 1.2 and 1.3, for servers whose certificates lead to one of these roots.
 #[allow(clippy::expect_used)]
-pub(crate) fn trusting(roots: RootCertStore) -> ClientConfig {
+pub fn trusting(roots: RootCertStore) -> ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -29,7 +29,7 @@ use hyper::{Method, Request, Response, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::RootCertStore;
+use rustls::ClientConfig;
 
 pub use allow::{Allow, InvalidAllow};
 pub use guard::Guard;
@@ -57,9 +57,9 @@ pub struct WebhookSender {
 }
 
 impl WebhookSender {
-    pub fn trusting(roots: RootCertStore, guard: Guard) -> WebhookSender {
+    pub fn new(tls: ClientConfig, guard: Guard) -> WebhookSender {
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(connect::tls(roots))
+            .with_tls_config(tls)
             // The guard decides about plain HTTP.
             .https_or_http()
             .enable_http1()

@@ -26,7 +26,7 @@ word_enum! {
         Same = "kept: same",
         /// Kept: nothing was sent for it.
         Unsent = "kept: unsent",
-        /// Kept: the sent time lies too far in the future.
+        /// Kept: the sent time is too far in the future.
         Future = "kept: future",
     }
 }

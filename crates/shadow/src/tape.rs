@@ -76,8 +76,8 @@ pub struct Node {
     pub value_escaped: bool,
 }
 
-/// Makes copies of nodes, which follow each other on the tape, the nodes of a copy of their text that is so many bytes
-/// and nodes further on.
+/// Adjusts copies of consecutive nodes to their new place: their text was copied to `bytes` further on, and they are
+/// `nodes` further on the tape.
 #[inline]
 pub fn move_nodes(copies: &mut [Node], bytes: u32, nodes: u32) {
     for node in copies {

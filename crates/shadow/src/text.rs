@@ -23,7 +23,7 @@ pub fn unescape(raw: &str) -> Cow<'_, str> {
 }
 
 /// The character an escape sequence at the start of `text` stands for, and the sequence's length.
-/// `None` when it is none: an unknown letter, bad hex digits, or half of a surrogate pair.
+/// `None` if it is invalid: an unknown letter, bad hex digits, or half of a surrogate pair.
 pub(crate) fn escape_sequence(text: &str) -> Option<(char, usize)> {
     let bytes = text.as_bytes();
     let c = match bytes.get(1)? {

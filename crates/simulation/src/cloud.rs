@@ -47,12 +47,13 @@ use crate::trace::Trace;
 pub(crate) use iot::Published;
 pub(crate) use sqs::{URL, receipt_handle};
 
-/// As the functions set it: see `lambda-kit`.
+/// Timeout of an attempt, as the functions set it (see `lambda-kit`).
 const ATTEMPT: Duration = Duration::from_millis(2500);
-/// A request that comes after its caller gave up, and one that comes shortly before, in milliseconds.
+/// Milliseconds until a late request arrives, after its caller gave up, and until a slow one does.
 const LATE: (u64, u64) = (2600, 9000);
 const SLOW: (u64, u64) = (100, 2400);
 
+/// Fault of a call, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Done,

@@ -100,17 +100,17 @@ fn write_parts_that_fit(
     out.clear();
     write_head(out, id, name, change);
     let head = out.len();
-    let mut left = Parts {
+    let mut remaining = Parts {
         old: parts.old && change.old.is_some(),
         new: parts.new && change.new.is_some(),
         diff: parts.diff,
     };
     let mut left_out = Vec::new();
-    while !write_parts(out, change, left, matched, &left_out, limit) {
-        let (part, name) = match left {
-            Parts { old: true, .. } => (&mut left.old, "old"),
-            Parts { new: true, .. } => (&mut left.new, "new"),
-            Parts { diff: true, .. } => (&mut left.diff, "diff"),
+    while !write_parts(out, change, remaining, matched, &left_out, limit) {
+        let (part, name) = match remaining {
+            Parts { old: true, .. } => (&mut remaining.old, "old"),
+            Parts { new: true, .. } => (&mut remaining.new, "new"),
+            Parts { diff: true, .. } => (&mut remaining.diff, "diff"),
             _ if matched.take().is_some() => {
                 left_out.push("matched");
                 out.truncate(head);

@@ -21,7 +21,7 @@ pub(crate) struct CostArguments {
     /// Transport of reports. AWS bills no message for a report over Basic Ingest.
     #[arg(long, value_enum, default_value_t = TransportName::Mqtt)]
     transport: TransportName,
-    /// Reports get no response unless they ask for one: `ACCEPTED` is `asked`. Compared with devices of AWS IoT Device Shadow
+    /// Reports get no response unless they request one: `ACCEPTED` is `requested`. Compared with devices of AWS IoT Device Shadow
     /// that do not subscribe to theirs.
     #[arg(long)]
     no_accepted: bool,

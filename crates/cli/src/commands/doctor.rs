@@ -1,4 +1,4 @@
-//! `antumbra doctor`: checks everything a command needs, and says what to mend.
+//! `antumbra doctor`: checks everything a command needs, and says how to fix what is wrong.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct DoctorArguments {
 struct Check {
     name: &'static str,
     status: &'static str,
-    /// The finding, or the problem and how to mend it.
+    /// The finding, or the problem and how to fix it.
     detail: String,
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn run(
     match checks.iter().filter(|one| one.status == "failed").count() {
         0 => Ok(()),
         failed => Err(CliError::failed(format!(
-            "{failed} of {} checks failed; mend the first one and run `antumbra doctor` again",
+            "{failed} of {} checks failed; fix the first one and run `antumbra doctor` again",
             checks.len()
         ))),
     }

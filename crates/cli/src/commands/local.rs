@@ -355,24 +355,6 @@ fn banner(
         let hint = format!("bearer token {token} for {}", grants.join(" "));
         rows.push(row("", String::new(), &hint));
     }
-    let storage = if arguments.memory {
-        "data in memory only".to_owned()
-    } else {
-        format!("data in {}", arguments.data_dir.display())
-    };
-    let unkind = arguments
-        .unkind
-        .map(|seed| format!(", unkind with seed {seed}"));
-    let unkind = unkind.unwrap_or_default();
-    let registrations = match arguments.registrations.is_absent() {
-        true => format!(
-            "{enabled_registrations} built-in registrations, because there is no directory registrations here"
-        ),
-        false => format!(
-            "{enabled_registrations} registrations from {}",
-            arguments.registrations.path().display()
-        ),
-    };
     let differences = settings.differences().into_iter();
     let differences: Vec<String> = differences
         .map(|(name, value)| format!("{name}={value}"))
@@ -385,43 +367,69 @@ fn banner(
             differences.join(", ")
         ),
     };
+    let another = match std::io::stdin().is_terminal() {
+        true => "opens once, within 10 minutes; Enter prints another",
+        false => "opens once, within 10 minutes",
+    };
+    let fill = format!("{another}; `{} demo --into-local` fills it", program());
+    let console = format!(
+        "  Console   {console_url}\n            {}",
+        styled(FAINT, &fill)
+    );
+    format!(
+        "{}\n{}\n{console}{differences}\n\n{}. Try in another terminal:\n\n  {}\n\n\
+         Stop with Ctrl-C.",
+        styled(STRONG, "Antumbra is up."),
+        table(&rows),
+        sources(arguments, enabled_registrations),
+        commands_to_try(stack, arguments, is_found).join("\n  "),
+    )
+}
+
+/// Formats the sources of registrations and data, and the seed of faults.
+fn sources(arguments: &LocalArguments, enabled_registrations: usize) -> String {
+    let registrations = match arguments.registrations.is_absent() {
+        true => {
+            "built-in registrations, because there is no directory registrations here".to_owned()
+        }
+        false => {
+            let directory = arguments.registrations.path();
+            format!("registrations from {}", directory.display())
+        }
+    };
+    let storage = match arguments.memory {
+        true => "data in memory only".to_owned(),
+        false => format!("data in {}", arguments.data_dir.display()),
+    };
+    let unkind = arguments.unkind;
+    let unkind = unkind.map(|seed| format!(", unkind with seed {seed}"));
+    let unkind = unkind.unwrap_or_default();
+    format!("{enabled_registrations} {registrations}, {storage}{unkind}")
+}
+
+/// Command lines for another terminal.
+fn commands_to_try(stack: &Stack, arguments: &LocalArguments, is_found: bool) -> [String; 3] {
+    let addresses = stack.addresses();
     let connection = match (is_found, arguments.name.as_str()) {
         (true, DEFAULT_NAME) => "--local".to_owned(),
         (true, name) => format!("--local={name}"),
         (false, _) => format!("--endpoint-url http://{}", addresses.dynamodb),
     };
-    let program = program();
     let token = match stack.http_token() {
         HttpToken { new: false, .. } if arguments.token.is_none() => {
             format!("$(cat {})", arguments.data_dir.join("http-token").display())
         }
         token => token.text.clone(),
     };
-    let commands_to_try = [
+    let program = program();
+    [
         format!("{program} {connection} shadow report lamp-7 '{{\"led\":{{\"value\":\"on\"}}}}'"),
         format!("{program} {connection} shadow get lamp-7"),
         format!(
             "curl -H \"authorization: Bearer {token}\" http://{}/v1/shadows/lamp-7",
             addresses.http
         ),
-    ];
-    let another = match std::io::stdin().is_terminal() {
-        true => "opens once, within 10 minutes; Enter prints another",
-        false => "opens once, within 10 minutes",
-    };
-    let fill = format!("{another}; `{program} demo --into-local` fills it");
-    let console = format!(
-        "  Console   {console_url}\n            {}",
-        styled(FAINT, &fill)
-    );
-    format!(
-        "{}\n{}\n{console}{differences}\n\n{registrations}, {storage}{unkind}. \
-         Try in another terminal:\n\n  {}\n\n\
-         Stop with Ctrl-C.",
-        styled(STRONG, "Antumbra is up."),
-        table(&rows),
-        commands_to_try.join("\n  "),
-    )
+    ]
 }
 
 /// Returns the start of a command line that runs this program again: through cargo if it is in a target directory.

@@ -181,7 +181,7 @@ fn an_import_never_replaces_a_newer_value() {
     let report = stack.run(&["shadow", "report", "lamp", r#"{"led":"new","fan":1}"#]);
     assert!(report.status.success());
     assert_eq!(led_after(1_769_860_900), "new");
-    // A value that lies in the future would block the device.
+    // A value of a time in the future would block the device.
     let aws = StandIn::with_shadows(&[("lamp", "", &simple("imported", 4_000_000_000))]);
     let output = from_aws(&stack, &things, &aws, &[]);
     let error = failure(&output, 1);

@@ -132,7 +132,7 @@ fn wrong_usages_end_in_one_line_that_says_what_to_do() {
 }
 
 #[test]
-fn the_doctor_says_what_to_mend() {
+fn the_doctor_says_how_to_fix_what_is_wrong() {
     let place = Place::new();
     let address = |name: &str| place.stack.addresses[name].as_str().unwrap().to_owned();
     let (dynamodb, aws, mqtt) = (address("dynamodb"), address("aws"), address("mqtt"));

@@ -128,12 +128,12 @@ fn rows(counts: &Counts) -> Vec<Row> {
         Some(operation.and(Unit::IotMessage, 2.0)),
     );
     row(
-        "a report over MQTT, with `ACCEPTED=asked`",
+        "a report over MQTT, with `ACCEPTED=requested`",
         counts.report_without_response,
         Some(operation.and(Unit::IotMessage, 1.0)),
     );
     row(
-        "a report over Basic Ingest, with `ACCEPTED=asked`",
+        "a report over Basic Ingest, with `ACCEPTED=requested`",
         counts.report_without_response.and(Unit::IotMessage, -1.0),
         Some(operation.and(Unit::IotMessage, 1.0)),
     );
@@ -243,7 +243,7 @@ fn switches(counts: &Counts) -> String {
     fleet.documents_subscribers = None;
     row("registration `shadow-documents` switched off", &fleet);
     fleet.accepted = false;
-    row("and `ACCEPTED=asked`", &fleet);
+    row("and `ACCEPTED=requested`", &fleet);
     fleet.transport = Transport::BasicIngest;
     row("and reports over Basic Ingest", &fleet);
     fleet.delta = false;

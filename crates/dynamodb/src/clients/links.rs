@@ -22,7 +22,7 @@ use async_trait::async_trait;
 
 use super::DynamoDbClients;
 use super::item::{client_id, client_key, decode_link, link_key, mirror_key};
-use crate::table::{Item, Key, Outcome, Query, Table, Write};
+use crate::table::{ABSENT, EXISTS, Item, Key, Outcome, Query, Table, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, read_number, text, time};
 
 /// Links of one transaction, which has at most 100 writes: two for each link and one check.
@@ -38,7 +38,6 @@ const REMOVED_AT: &str = "removedAt";
 const LINK_ATTEMPTS: u32 = 3;
 /// Conflicts with other transactions after which a change of the mode fails.
 const MODE_CONFLICTS: u32 = 3;
-const EXISTS: &str = "attribute_exists(#PK)";
 
 impl LinkStore for DynamoDbClients {
     async fn link(
@@ -105,8 +104,8 @@ impl LinkStore for DynamoDbClients {
 #[async_trait]
 impl LinkedClients for DynamoDbClients {
     async fn linked(&self, sensor: &SensorId) -> Result<Vec<LinkedClient>, StoreError> {
-        let both = links(ItemKind::Link, sensor.as_str());
-        let both = both.value(":links", text(LINKS_AND_REMOVED));
+        let partition = ItemKind::Link.partition(sensor.as_str());
+        let both = Query::starting_with(partition, LINKS_AND_REMOVED).consistent();
         let mut clients: BTreeMap<ClientId, LinkedClient> = BTreeMap::new();
         for item in self.table.query_all(both).await? {
             let linked = match decode_removed(&self.table, &item)? {
@@ -160,33 +159,23 @@ impl DynamoDbClients {
         Ok(())
     }
 
-    /// Removes the links of a deleted client. Stops if the client was created again: the links are those of the new
-    /// client.
+    /// Removes the links of a deleted client.
     pub(super) async fn unlink_all(
         &self,
         client: &ClientId,
         now: Timestamp,
     ) -> Result<(), ClientError> {
-        for chunk in self.links_of(client).await?.chunks(REMOVALS_AT_ONCE) {
-            let links = chunk
-                .iter()
-                .map(|link| link_key(&link.client, &link.sensor));
-            let is_deleted = Write::check(client_key(client), "attribute_not_exists(#PK)");
-            let removals = links.flat_map(|link| removal(&self.table, &link, now));
-            let writes = std::iter::once(is_deleted).chain(removals).collect();
-            if let Outcome::Refused(_) = self.table.transact(writes).await? {
-                return Ok(());
-            }
-        }
+        let links = self.links_of(client).await?.into_iter();
+        let links: Vec<Key> = links
+            .map(|link| link_key(&link.client, &link.sensor))
+            .collect();
+        remove_links(&self.table, &client_key(client), &links, now).await?;
         Ok(())
     }
 
     pub(super) async fn has_links(&self, client: &ClientId) -> Result<bool, StoreError> {
-        let query = Query {
-            limit: Some(1),
-            ..links(ItemKind::LinkMirror, client.as_str())
-        };
-        Ok(!self.table.query(query).await?.items.is_empty())
+        let first = links(ItemKind::LinkMirror, client.as_str()).limit(1);
+        Ok(!self.table.query(first).await?.items.is_empty())
     }
 
     async fn links_of(&self, client: &ClientId) -> Result<Vec<Link>, StoreError> {
@@ -209,11 +198,8 @@ impl DynamoDbClients {
 }
 
 /// All links of a sensor or a client, by the kind of their items.
-fn links(kind: ItemKind, owner: &str) -> Query {
-    Query::new("#PK = :partition AND begins_with(#SK, :links)")
-        .consistent()
-        .value(":partition", text(kind.partition(owner)))
-        .value(":links", text(kind.sort_prefix()))
+pub(crate) fn links(kind: ItemKind, owner: &str) -> Query {
+    Query::starting_with(kind.partition(owner), kind.sort_prefix()).consistent()
 }
 
 fn keys_of(link: &Link) -> [Key; 2] {
@@ -242,6 +228,25 @@ pub(crate) fn removal(table: &Table, link: &Key, now: Timestamp) -> [Write; 3] {
         Write::delete(mirror),
         Write::put(removed),
     ]
+}
+
+/// Removes the links of a client or sensor that is deleted. Stops if it was created again: the links are those of the new
+/// one.
+pub(crate) async fn remove_links(
+    table: &Table,
+    deleted: &Key,
+    links: &[Key],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for chunk in links.chunks(REMOVALS_AT_ONCE) {
+        let is_deleted = Write::check(deleted.clone(), ABSENT);
+        let removals = chunk.iter().flat_map(|link| removal(table, link, now));
+        let writes = std::iter::once(is_deleted).chain(removals).collect();
+        if let Outcome::Refused(_) = table.transact(writes).await? {
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 /// Decodes a removed link; `None` if the item is of another kind.

@@ -16,12 +16,10 @@ use super::item::{
 use futures_util::future::try_join;
 
 use crate::deliveries::item::release_key;
-use crate::table::{Item, OrderedListing, Outcome, Write};
+use crate::table::{ABSENT, EXISTS, Item, OrderedListing, Outcome, Write};
 use crate::tables::LISTED;
 use crate::value::{epoch_milliseconds, number, text, time};
 
-const ABSENT: &str = "attribute_not_exists(#PK)";
-const EXISTS: &str = "attribute_exists(#PK)";
 const CHANGED: &str = "SET #version = #version + :one, #updated = :now";
 
 impl ClientStore for DynamoDbClients {
@@ -67,7 +65,7 @@ impl ClientStore for DynamoDbClients {
     ) -> Result<Page<Client>, ClientError> {
         let listing = OrderedListing {
             name: &["clients"],
-            index: LISTED,
+            index: Some(LISTED),
             shards: (0..LIST_SHARDS).map(index_keys::clients).collect(),
             shard_of: &|id| {
                 let id = ClientId::new(id);

@@ -13,7 +13,7 @@ use super::DynamoDbDeliveries;
 use super::item::{CHAIN_VERSION, DEFERRED, chain_key, decode, key};
 use crate::clients::item::{client_key, decode_client, decode_secrets, mirror_key, secrets_key};
 use crate::table::{BatchRead, Key, Query};
-use crate::value::{corrupt, optional_number, read_text, text};
+use crate::value::{corrupt, optional_number, read_text};
 
 impl DynamoDbDeliveries {
     pub(super) async fn read_context(
@@ -75,18 +75,9 @@ impl DynamoDbDeliveries {
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let prefix = ItemKind::DeferredDelivery.sort(&format!("{sensor}#"));
-        let query = Query::new("#PK = :partition AND begins_with(#SK, :prefix)")
-            .value(
-                ":partition",
-                text(ItemKind::DeferredDelivery.partition(client.as_str())),
-            )
-            .value(":prefix", text(&prefix));
-        let query = Query {
-            consistent: true,
-            limit: Some(limit),
-            ..query
-        };
-        let items = self.table.query(query).await?.items;
+        let partition = ItemKind::DeferredDelivery.partition(client.as_str());
+        let query = Query::starting_with(partition, &prefix).consistent();
+        let items = self.table.query(query.limit(limit)).await?.items;
         let orders = items.iter().filter_map(|item| self.table.key(item));
         let orders = orders.filter_map(|key| key.sort.strip_prefix(&prefix).map(str::to_owned));
         Ok(orders.collect())

@@ -15,7 +15,6 @@ use super::DynamoDbDeliveries;
 use super::item::{RELEASE, decode, key};
 use crate::clients::item::{client_key, decode_client};
 use crate::table::{BatchRead, Item, Key, Query, Write};
-use crate::value::text;
 
 const KIND: ItemKind = ItemKind::DueDelivery;
 
@@ -40,16 +39,9 @@ impl DueIndex for DynamoDbDeliveries {
     ) -> Result<Vec<DueEntry>, StoreError> {
         // A key continues after its time, so those of this millisecond are due in the next one.
         let until = format!("{:013}", milliseconds(now));
-        let query = Query::new("#PK = :shard AND #SK BETWEEN :first AND :until")
-            .value(":shard", text(KIND.partition(&shard.to_string())))
-            .value(":first", text(KIND.sort_prefix()))
-            .value(":until", text(KIND.sort(&until)));
-        let query = Query {
-            consistent: true,
-            limit: Some(limit),
-            ..query
-        };
-        let items = self.table.query(query).await?.items;
+        let partition = KIND.partition(&shard.to_string());
+        let query = Query::between(partition, KIND.sort_prefix(), KIND.sort(&until)).consistent();
+        let items = self.table.query(query.limit(limit)).await?.items;
         let sorts = items.iter().filter_map(|item| self.table.key(item));
         let entries: Vec<Entry> = sorts.filter_map(|key| Entry::parse(&key.sort)).collect();
         let deliveries = entries.iter().filter_map(|entry| entry.delivery.as_ref());

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::DynamoDbDeliveries;
 use super::item::{BEGUN, HELD_AT, ROUND, decode, due_key, held_key, key, new_item};
-use crate::table::{BatchRead, Key, Query, Write};
+use crate::table::{ABSENT, BatchRead, Item, Key, Query, Write};
 use crate::tables::LISTED;
 use crate::value::{epoch_milliseconds, number, optional_number, text, time};
 
@@ -50,15 +50,8 @@ impl History for DynamoDbDeliveries {
         };
         let status = query.status.map_or("", Status::as_str);
         let listing = ["deliveries", &partition, &from, &to, status, order];
-        let page = self
-            .table
-            .page(&listing, request, query.limit, cursor)
-            .await?;
-        let rows = page.rows.into_iter().map(decode);
-        Ok(Page {
-            rows: rows.collect::<Result<_, _>>()?,
-            next: page.next,
-        })
+        let page = self.table.page(&listing, request, query.limit, cursor);
+        page.await?.try_map(decode)
     }
 
     async fn requeued(&self, message: &DeliveryMessage, now: Timestamp) -> Result<(), StoreError> {
@@ -83,14 +76,8 @@ impl History for DynamoDbDeliveries {
 
     async fn held(&self, client: &ClientId, limit: usize) -> Result<Vec<HeldDelivery>, StoreError> {
         let kind = ItemKind::HeldDelivery;
-        let query = Query::new("#PK = :partition AND begins_with(#SK, :held)")
-            .value(":partition", text(kind.partition(client.as_str())))
-            .value(":held", text(kind.sort_prefix()));
-        let query = Query {
-            consistent: true,
-            limit: Some(limit),
-            ..query
-        };
+        let query = Query::starting_with(kind.partition(client.as_str()), kind.sort_prefix());
+        let query = query.consistent().limit(limit);
         let items = self.table.query(query).await?.items;
         let mut entries = Vec::new();
         let mut orders: Vec<String> = Vec::new();
@@ -130,9 +117,8 @@ impl History for DynamoDbDeliveries {
 #[async_trait]
 impl NewDeliveries for DynamoDbDeliveries {
     async fn add(&self, delivery: &Delivery, now: Timestamp) -> Result<(), StoreError> {
-        let mut item = new_item(delivery, now)?;
-        item.extend(self.table.attributes(&key(&delivery.id)));
-        let put = Write::put(item).condition("attribute_not_exists(#PK)");
+        let item = self.new_item(delivery, now)?;
+        let put = Write::put(item).condition(ABSENT);
         self.table.write(put).await.map(drop)
     }
 
@@ -145,8 +131,7 @@ impl NewDeliveries for DynamoDbDeliveries {
             queued: 1,
             ..DeliveryMessage::first(delivery)
         };
-        let mut item = new_item(delivery, now)?;
-        item.extend(self.table.attributes(&key(&delivery.id)));
+        let mut item = self.new_item(delivery, now)?;
         item.insert("waiting".to_owned(), text(Waiting::Due.as_str()));
         item.insert("notBefore".to_owned(), epoch_milliseconds(now));
         item.insert("queued".to_owned(), number(message.queued));
@@ -158,6 +143,12 @@ impl NewDeliveries for DynamoDbDeliveries {
 }
 
 impl DynamoDbDeliveries {
+    fn new_item(&self, delivery: &Delivery, now: Timestamp) -> Result<Item, StoreError> {
+        let mut item = new_item(delivery, now)?;
+        item.extend(self.table.attributes(&key(&delivery.id)));
+        Ok(item)
+    }
+
     /// Reads deliveries of a client by their orders.
     async fn records(
         &self,
@@ -181,16 +172,10 @@ fn of_client(client: &str, query: &HistoryQuery) -> (String, Query) {
     let partition = ItemKind::Delivery.partition(client);
     let bound = |time: Option<Timestamp>, unbounded: &str| {
         let order = time.map_or(unbounded.to_owned(), DeliveryId::order_from);
-        text(ItemKind::Delivery.sort(&order))
+        ItemKind::Delivery.sort(&order)
     };
-    let request = Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-        .value(":partition", text(&partition))
-        .value(":from", bound(query.from, ""))
-        .value(":to", bound(query.to, LAST));
-    let request = Query {
-        consistent: true,
-        ..request
-    };
+    let (from, to) = (bound(query.from, ""), bound(query.to, LAST));
+    let request = Query::between(&partition, from, to).consistent();
     (partition, request)
 }
 
@@ -204,11 +189,8 @@ fn of_sensor(sensor: &str, query: &HistoryQuery) -> (String, Query) {
         Some(from) => Query::new("#listKey = :partition AND #listSort BETWEEN :from AND :to")
             .value(":from", bound(from)),
     };
-    let request = Query {
-        index: Some(LISTED),
-        ..request
-    };
     let request = request
+        .index(LISTED)
         .value(":partition", text(&partition))
         .value(":to", to);
     (partition, request)

@@ -1,12 +1,11 @@
-//! Records attempts and their results.
+//! Writes of attempts and their results.
 //!
 //! An attempt is claimed by one update before its request is sent, and its result is another one. A delivery
 //! that leaves the queue to wait is put into the list of that place by the same transaction.
 
-use antumbra_service::clients::{Client, ClientId};
 use antumbra_service::deliveries::{
-    Attempt, Claim, DeliveryContext, DeliveryId, DeliveryMessage, DeliveryRecord, DeliveryStore,
-    Saved, Status, Transition, Wait, Waiting, begun,
+    Attempt, DeliveryContext, DeliveryId, DeliveryMessage, DeliveryRecord, Status, Transition,
+    Wait, Waiting, begun,
 };
 use antumbra_service::sensors::SensorId;
 use antumbra_service::store::StoreError;
@@ -18,140 +17,22 @@ use super::DynamoDbDeliveries;
 use super::item::{
     BEGUN, HELD_AT, ROUND, chain_key, decode, deferred_key, due_key, encode_attempts, held_key, key,
 };
-use crate::table::{Item, Key, Outcome, Refusal, Write};
+use crate::table::{Item, Key, Refusal, Write};
 use crate::value::{epoch_milliseconds, epoch_seconds, number, text, time};
 
 /// Attempts that the record of one delivery keeps.
 const ATTEMPTS_KEPT: usize = 50;
-/// Writes tried while other deliveries of the same client and sensor are deferred.
-const SAVES: u32 = 5;
 /// Condition: nothing happened to the delivery since it was read.
-const UNCHANGED: &str = "#round = :seenRound AND #begun = :seenBegun AND #queued = :seenQueued \
+pub(super) const UNCHANGED: &str = "#round = :seenRound AND #begun = :seenBegun AND #queued = :seenQueued \
      AND #status = :seenStatus AND (attribute_not_exists(#claim) OR #claimedUntil <= :now)";
 /// Condition of a success: it counts even if the delivery changed meanwhile.
-const NOT_DELIVERED: &str = "attribute_exists(#PK) AND \
+pub(super) const NOT_DELIVERED: &str = "attribute_exists(#PK) AND \
      (attribute_not_exists(#deliveredRound) OR #deliveredRound < :deliveredRound)";
-const CLAIM: &str = "claim";
-
-impl DeliveryStore for DynamoDbDeliveries {
-    async fn context(&self, message: &DeliveryMessage) -> Result<DeliveryContext, StoreError> {
-        self.read_context(message).await
-    }
-
-    async fn claim(&self, claim: &Claim<'_>) -> Result<bool, StoreError> {
-        let Claim {
-            record, message, ..
-        } = claim;
-        let mut change = RecordUpdate::new(record, message);
-        change.set("begun", number(claim.attempt));
-        change.set(CLAIM, text(claim.token));
-        change.set("claimedUntil", epoch_milliseconds(claim.until));
-        change.set("updated", time(claim.now));
-        if message.round > record.progress.round {
-            change.set("status", text(Status::Pending.as_str()));
-        }
-        if let Some(interrupted) = &claim.interrupted {
-            change.attempts(record, std::slice::from_ref(interrupted))?;
-        }
-        change.remove(&["waiting", "notBefore", "ttl"]);
-        let write = change.write().condition(UNCHANGED);
-        match self.table.write(seen(write, record, claim.now)).await? {
-            Outcome::Applied(_) => Ok(true),
-            // An attempt of the SDK whose response was lost has claimed it.
-            Outcome::Refused(refusal) => Ok(is_claimed_by(&refusal, claim.token)),
-        }
-    }
-
-    async fn save(&self, transition: &Transition<'_>) -> Result<Saved, StoreError> {
-        let mut record = transition.record.clone();
-        let mut chain = Chain::of(transition.context);
-        let mut condition = match transition.claim {
-            Some(_) => "#claim = :claim",
-            None => UNCHANGED,
-        };
-        let mut only_attempts = false;
-        for _ in 0..SAVES {
-            let (mut writes, next) = match only_attempts {
-                true => (vec![add_attempts(transition, &record)?], None),
-                false => self.writes(transition, &record, chain, condition).await?,
-            };
-            let outcome = match writes.len() {
-                1 => self.table.write(writes.remove(0)).await?,
-                _ => self.table.transact(writes).await?,
-            };
-            let refusal = match outcome {
-                Outcome::Applied(_) if only_attempts => return Ok(Saved::Changed),
-                Outcome::Applied(_) => return Ok(Saved::Applied(next)),
-                Outcome::Refused(refusal) => refusal,
-            };
-            if refusal.at > 0 {
-                // Another delivery of the client and sensor was deferred or settled at the same time.
-                if transition.wait.is_some() {
-                    return Ok(Saved::Changed);
-                }
-                chain = Chain::of(&self.read_context(transition.message).await?);
-                continue;
-            }
-            let Some(stored) = refusal.stored.clone() else {
-                return Ok(Saved::Changed);
-            };
-            record = decode(stored)?;
-            let newest = transition.attempts.last();
-            let is_recorded = newest.is_some_and(|newest| record.attempts.contains(newest));
-            if refusal.in_doubt && is_recorded && !only_attempts {
-                return Ok(Saved::Applied(None));
-            }
-            if transition.status != Status::Delivered || condition == NOT_DELIVERED {
-                // A later round removed the claim. The history still gets the attempt.
-                only_attempts = is_later(transition, &record)
-                    && new_attempts(transition, &record).next().is_some();
-                if !only_attempts {
-                    return Ok(Saved::Changed);
-                }
-                continue;
-            }
-            condition = NOT_DELIVERED;
-        }
-        Err(StoreError::Throttled)
-    }
-
-    async fn record_failure(
-        &self,
-        client: &ClientId,
-        weight: u32,
-        open_until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.add_failure(client, weight, open_until, now).await
-    }
-
-    async fn record_success(&self, client: &ClientId) -> Result<(), StoreError> {
-        self.close_circuit(client).await
-    }
-
-    async fn claim_probe(
-        &self,
-        client: &ClientId,
-        seen: Option<Timestamp>,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.take_probe(client, seen, now, until).await
-    }
-
-    async fn disable(
-        &self,
-        client: &Client,
-        reason: &str,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.disable_client(client, reason, now).await
-    }
-}
+pub(super) const CLAIM: &str = "claim";
 
 impl DynamoDbDeliveries {
     /// The writes of a transition, and the message to queue after them.
-    async fn writes(
+    pub(super) async fn writes(
         &self,
         transition: &Transition<'_>,
         record: &DeliveryRecord,
@@ -334,13 +215,13 @@ impl DynamoDbDeliveries {
 
 /// The chain of deferred deliveries of a client and sensor, as it was read.
 #[derive(Clone, Copy)]
-struct Chain {
+pub(super) struct Chain {
     deferred: u32,
     version: u64,
 }
 
 impl Chain {
-    fn of(context: &DeliveryContext) -> Chain {
+    pub(super) fn of(context: &DeliveryContext) -> Chain {
         Chain {
             deferred: context.deferred,
             version: context.chain_version,
@@ -359,7 +240,7 @@ impl Chain {
 }
 
 /// Returns whether the delivery is in a later round than the message.
-fn is_later(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
+pub(super) fn is_later(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
     record.progress.round > transition.message.round
 }
 
@@ -370,7 +251,7 @@ fn is_settled(transition: &Transition<'_>, record: &DeliveryRecord) -> bool {
 }
 
 /// The attempts of a transition that the record does not have.
-fn new_attempts<'a>(
+pub(super) fn new_attempts<'a>(
     transition: &'a Transition<'_>,
     record: &'a DeliveryRecord,
 ) -> impl Iterator<Item = &'a Attempt> {
@@ -381,7 +262,10 @@ fn new_attempts<'a>(
 }
 
 /// The write that adds the attempts of a transition to the history, and changes nothing else.
-fn add_attempts(transition: &Transition<'_>, record: &DeliveryRecord) -> Result<Write, StoreError> {
+pub(super) fn add_attempts(
+    transition: &Transition<'_>,
+    record: &DeliveryRecord,
+) -> Result<Write, StoreError> {
     let new = encode_attempts(new_attempts(transition, record))?;
     let key = key(&transition.message.id);
     Ok(match record.attempts.len() {
@@ -410,13 +294,13 @@ fn due_queued(record: &DeliveryRecord, message: &DeliveryMessage) -> u32 {
     record.progress.queued.max(message.queued).saturating_add(1)
 }
 
-fn is_claimed_by(refusal: &Refusal, token: &str) -> bool {
+pub(super) fn is_claimed_by(refusal: &Refusal, token: &str) -> bool {
     let stored = refusal.stored.as_ref().and_then(|item| item.get(CLAIM));
     stored == Some(&text(token))
 }
 
 /// The values of [`UNCHANGED`].
-fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
+pub(super) fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
     let progress = &record.progress;
     write
         .value(":seenRound", number(progress.round))
@@ -427,7 +311,7 @@ fn seen(write: Write, record: &DeliveryRecord, now: Timestamp) -> Write {
 }
 
 /// The update of the item of a delivery.
-struct RecordUpdate {
+pub(super) struct RecordUpdate {
     key: Key,
     set: Item,
     remove: Vec<&'static str>,
@@ -436,7 +320,7 @@ struct RecordUpdate {
 
 impl RecordUpdate {
     /// The round and number of the message, unless the record is further.
-    fn new(record: &DeliveryRecord, message: &DeliveryMessage) -> RecordUpdate {
+    pub(super) fn new(record: &DeliveryRecord, message: &DeliveryMessage) -> RecordUpdate {
         let progress = &record.progress;
         let mut change = RecordUpdate {
             key: key(&message.id),
@@ -451,12 +335,12 @@ impl RecordUpdate {
         change
     }
 
-    fn set(&mut self, name: &'static str, value: AttributeValue) {
+    pub(super) fn set(&mut self, name: &'static str, value: AttributeValue) {
         self.remove.retain(|removed| *removed != name);
         self.set.insert(name.to_owned(), value);
     }
 
-    fn remove(&mut self, names: &[&'static str]) {
+    pub(super) fn remove(&mut self, names: &[&'static str]) {
         let kept = names.iter().filter(|name| !self.set.contains_key(**name));
         self.remove.extend(kept);
     }
@@ -478,14 +362,18 @@ impl RecordUpdate {
     }
 
     /// Adds attempts, and keeps the newest ones.
-    fn attempts(&mut self, record: &DeliveryRecord, new: &[Attempt]) -> Result<(), StoreError> {
+    pub(super) fn attempts(
+        &mut self,
+        record: &DeliveryRecord,
+        new: &[Attempt],
+    ) -> Result<(), StoreError> {
         let all: Vec<_> = record.attempts.iter().chain(new).collect();
         let kept = all.len().saturating_sub(ATTEMPTS_KEPT);
         self.set("attempts", encode_attempts(all[kept..].iter().copied())?);
         Ok(())
     }
 
-    fn write(mut self) -> Write {
+    pub(super) fn write(mut self) -> Write {
         self.set.insert("queued".to_owned(), number(self.queued));
         Write::set(self.key, self.set, &self.remove)
     }

@@ -11,6 +11,7 @@ use antumbra_wire::items::ShadowItem;
 use futures_util::future;
 
 use super::{Entries, HistoryReader, Stretch};
+use crate::table::another_listing;
 
 /// Bytes of the changed values of one change, and of all changes of a page, in a response. A Lambda response holds 6 MB.
 const CHANGE_BYTES: usize = 512 * 1024;
@@ -297,5 +298,5 @@ fn open(query: &ChangeQuery, cursor: &Cursor) -> Result<Place, StoreError> {
         let item = *ShadowItem::ALL.get(item.parse::<usize>().ok()?)?;
         Some((time.parse().ok()?, item, version.parse().ok()?))
     };
-    place().ok_or_else(|| StoreError::Invalid("the cursor belongs to another listing".to_owned()))
+    place().ok_or_else(another_listing)
 }

@@ -15,7 +15,7 @@ use antumbra_wire::history::{
 
 use super::DynamoDbHistory;
 use crate::table::{BatchRead, Key, Query, Write};
-use crate::value::{epoch_seconds, number, read_number, text};
+use crate::value::{epoch_seconds, number, read_number};
 
 /// Time up to which changes are purged, in nanoseconds since 1970.
 const UNTIL: &str = "until";
@@ -73,13 +73,10 @@ impl DynamoDbHistory {
         for [first, last] in ranges.filter(|[_, last]| position.is_none_or(|at| at < &**last)) {
             let start = position.filter(|at| **at >= *first);
             let query = Query {
-                limit: Some(ITEMS_AT_ONCE - deleted),
                 start: start.map(|at| self.table.attributes(&key(at))),
-                ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+                ..Query::between(&partition, first, &last)
                     .projection("#PK, #SK")
-                    .value(":partition", text(&partition))
-                    .value(":from", text(first))
-                    .value(":to", text(&last))
+                    .limit(ITEMS_AT_ONCE - deleted)
             };
             let found = self.table.query(query).await?;
             let keys = found.items.iter().filter_map(|item| self.table.key(item));

@@ -10,7 +10,6 @@ use futures_util::future;
 
 use super::{HistoryReader, item};
 use crate::table::{Item, Key, Query};
-use crate::value::text;
 
 /// Calls for the entries of one item at most. Each returns up to 1 MB.
 const CALLS: usize = 16;
@@ -57,15 +56,11 @@ impl HistoryReader {
         let [from, to] = times.map(|time| u64::try_from(time.nanoseconds()).unwrap_or_default());
         let prefix = document_prefix(item, shadow.name());
         let partition = history_partition(shadow.id());
-        let mut query = Query {
-            descending: true,
-            limit: Some(limit),
-            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-        };
-        query = query
-            .value(":partition", text(&partition))
-            .value(":from", text(format!("{prefix}{}", time_key(from))))
-            .value(":to", text(format!("{prefix}{}#:", time_key(to))));
+        let from = format!("{prefix}{}", time_key(from));
+        let to = format!("{prefix}{}#:", time_key(to));
+        let mut query = Query::between(partition, from, to)
+            .descending(true)
+            .limit(limit);
         let table = &self.history.table;
         let mut rows = Vec::new();
         let mut decode = |found: Vec<Item>| -> Result<(), StoreError> {

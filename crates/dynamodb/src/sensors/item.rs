@@ -213,11 +213,7 @@ pub(super) fn reading(item: &Item) -> Result<Reading, StoreError> {
 
 /// Items of a sensor between two sort keys.
 pub(super) fn range(id: &SensorId, from: &str, to: &str) -> Query {
-    Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-        .consistent()
-        .value(":partition", text(ItemKind::Reading.partition(id.as_str())))
-        .value(":from", text(from))
-        .value(":to", text(to))
+    Query::between(ItemKind::Reading.partition(id.as_str()), from, to).consistent()
 }
 
 pub(super) fn generation(item: &Item) -> Result<Generation, StoreError> {

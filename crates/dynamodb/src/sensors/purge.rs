@@ -17,7 +17,7 @@ use crate::shadows::purge::{
     POSITION, PURGE_SHARDS, PurgeState, continue_at, pass_started_at, purged_shadow, start_again,
     step,
 };
-use crate::table::{Key, Query, Write};
+use crate::table::{EXISTS, Key, Query, Write};
 use crate::value::{read_number, text};
 
 /// Readings examined by one call.
@@ -93,7 +93,7 @@ impl DynamoDbSensors {
             }
         };
         // Another sweep may have finished the purge.
-        let update = update.condition("attribute_exists(#PK)");
+        let update = update.condition(EXISTS);
         self.table.write(update).await?;
         Ok(false)
     }
@@ -112,9 +112,9 @@ impl DynamoDbSensors {
         });
         let first = ItemKind::Reading.sort_prefix();
         let query = Query {
-            limit: Some(READINGS_AT_ONCE),
             start,
             ..item::range(sensor, first, keys::AFTER_READINGS)
+                .limit(READINGS_AT_ONCE)
                 .projection("#PK, #SK")
                 .filter("#generation = :generation")
                 .value(":generation", text(generation.as_str()))

@@ -10,13 +10,11 @@ use antumbra_wire::items::{ItemKind, SORT_KEY};
 use super::DynamoDbSensors;
 use super::item;
 use super::keys;
-use crate::table::{Item, Outcome, Query, Write};
+use crate::table::{Item, Outcome, Write};
 use crate::value::{read_text, text};
 
 /// Readings of one transaction of 100 writes, beside the check of the sensor.
 const READINGS_AT_ONCE: usize = 99;
-/// Calls for one page. A page that is not full by then is returned as it is, with a cursor.
-const PAGE_CALLS: u32 = 8;
 
 impl ReadingStore for DynamoDbSensors {
     async fn save(
@@ -59,10 +57,7 @@ impl ReadingStore for DynamoDbSensors {
         page_limit(limit)?;
         let info = ItemKind::SensorInfo.sort_prefix();
         let first = ItemKind::Reading.sort_prefix();
-        let mut query = Query {
-            descending: true,
-            ..item::range(id, first, info)
-        };
+        let mut query = item::range(id, first, info).descending(true);
         let mut sensor: Option<RegisteredSensor> = None;
         if cursor.is_some() {
             let found = self.get(id).await?;
@@ -118,25 +113,18 @@ impl ReadingStore for DynamoDbSensors {
             false => "oldest first",
         };
         let listing = ["readings", id.as_str(), generation, &from, &to, order];
-        let mut query = item::range(id, &from, &to)
+        let query = item::range(id, &from, &to)
+            .descending(range.newest_first)
             .filter("#generation = :generation")
             .value(":generation", text(generation));
-        query.descending = range.newest_first;
-        query.start = self.table.open_cursor(&listing, None, cursor)?;
-        let mut rows = Vec::new();
-        for _ in 0..PAGE_CALLS {
-            let count = limit - rows.len();
-            let found = self.table.query_up_to(query.clone(), count).await?;
-            for found in &found.items {
-                rows.push(item::reading(found)?);
-            }
-            query.start = found.last;
-            if query.start.is_none() || rows.len() >= limit {
-                break;
-            }
-        }
-        let last = query.start.as_ref();
-        let next = self.table.seal_cursor(&listing, None, last)?;
-        Ok((sensor, Page { rows, next }))
+        let decode = |items: Vec<Item>| async {
+            let decode = |item| item::reading(&item).map(|reading| (item, reading));
+            items.into_iter().map(decode).collect()
+        };
+        let page = self
+            .table
+            .selected_page(&listing, query, limit, cursor, decode)
+            .await?;
+        Ok((sensor, page))
     }
 }

@@ -24,7 +24,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::DynamoDbSensors;
 use super::item::{self, scalar};
 use super::keys;
-use crate::table::{Item, Outcome as WriteOutcome, Write};
+use crate::table::{EXISTS, Item, Outcome as WriteOutcome, Write};
 use crate::value::{number, read_number, read_text, text};
 
 const CONTACT: &str = "#contacts = #contacts + if_not_exists(#awaited, :one), #awaited = :zero, \
@@ -36,7 +36,6 @@ const VALUE: &str = "#changes = #changes + if_not_exists(#marks.#mark, :one), #m
 const SINCE: &str = "#since.#mark = if_not_exists(#since.#mark, :time)";
 const NO_SINCE: &str = "#since = :nothing";
 
-const EXISTS: &str = "attribute_exists(#PK)";
 const NEWER: &str = "(attribute_not_exists(#order) OR #order < :order)";
 /// Two signals may be sent in one millisecond.
 const NOT_EARLIER: &str = "(attribute_not_exists(#lastSeen) OR #lastSeen <= :sent)";

@@ -1,3 +1,4 @@
+use antumbra_service::paging::page_limit;
 use antumbra_service::sensors::{
     Cursor, Page, RegisteredSensor, Sensor, SensorError, SensorId, SensorQuery, SensorStore,
     SensorWithState, State, StoreError, Version,
@@ -9,10 +10,9 @@ use super::DynamoDbSensors;
 use super::item::{self, VERSION};
 use super::keys;
 use crate::clients::links::{REMOVALS_AT_ONCE, removal};
-use crate::table::{Item, Key, Outcome, Write};
+use crate::table::{ABSENT, Item, Key, Outcome, Write};
 use crate::value::{epoch_milliseconds, number, read_number, text};
 
-const ABSENT: &str = "attribute_not_exists(#PK)";
 const SAME_GENERATION: &str = "#generation = :generation";
 /// Sets the attributes of a sensor that its state repeats.
 const COPIES: &str = "SET #address = :address, #type = :type";
@@ -120,7 +120,11 @@ impl SensorStore for DynamoDbSensors {
         limit: usize,
         cursor: Option<&Cursor>,
     ) -> Result<Page<SensorWithState>, SensorError> {
-        self.list_page(query, limit, cursor).await
+        page_limit(limit)?;
+        match &query.place {
+            Some(place) => self.list_place(query, place, limit, cursor).await,
+            None => self.list_ids(query, limit, cursor).await,
+        }
     }
 }
 

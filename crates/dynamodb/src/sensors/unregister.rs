@@ -11,9 +11,9 @@ use antumbra_wire::items::{ItemKind, index_keys};
 
 use super::DynamoDbSensors;
 use super::keys;
-use crate::clients::links::{REMOVALS_AT_ONCE, removal};
+use crate::clients::links::{links, remove_links};
 use crate::shadows::purge::PURGE_SHARDS;
-use crate::table::{Key, Outcome, Query, Write};
+use crate::table::{Key, Write};
 use crate::tables::LIVE;
 use crate::value::{number, text};
 
@@ -31,27 +31,12 @@ impl DynamoDbSensors {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let links = self.links(id).await?;
-        for chunk in links.chunks(REMOVALS_AT_ONCE) {
-            let absent = Write::check(keys::sensor(id), "attribute_not_exists(#PK)");
-            let unlinks = chunk
-                .iter()
-                .flat_map(|link| removal(&self.table, link, now));
-            let writes = std::iter::once(absent).chain(unlinks).collect();
-            // If the id was registered again, the links belong to the new sensor.
-            if let Outcome::Refused(_) = self.table.transact(writes).await? {
-                return Ok(());
-            }
-        }
-        Ok(())
+        remove_links(&self.table, &keys::sensor(id), &links, now).await
     }
 
     pub(super) async fn links(&self, id: &SensorId) -> Result<Vec<Key>, StoreError> {
-        let query = Query::new("#PK = :partition AND begins_with(#SK, :links)")
-            .consistent()
-            .projection("#PK, #SK")
-            .value(":partition", text(ItemKind::Link.partition(id.as_str())))
-            .value(":links", text(ItemKind::Link.sort_prefix()));
-        let found = self.table.query_all(query).await?;
+        let links = links(ItemKind::Link, id.as_str()).projection("#PK, #SK");
+        let found = self.table.query_all(links).await?;
         let keys = found.iter().filter_map(|item| self.table.key(item));
         Ok(keys.collect())
     }

@@ -11,10 +11,9 @@ use antumbra_wire::items::attributes::VERSION;
 
 use super::DynamoDbShadows;
 use super::{item, keys};
-use crate::table::{Item, Key, Outcome, Refusal, Write};
+use crate::table::{ABSENT, Item, Key, Outcome, Refusal, Write};
 use crate::value::{number, seconds};
 
-const ABSENT: &str = "attribute_not_exists(#PK)";
 const EXISTS: &str = "attribute_exists(#PK) AND attribute_not_exists(#deletedAt)";
 const ABSENT_OR_DELETED: &str = "attribute_not_exists(#PK) OR attribute_exists(#deletedAt)";
 const HAS_VERSION: &str = "#version = :expected AND attribute_not_exists(#deletedAt)";

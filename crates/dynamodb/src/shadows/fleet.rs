@@ -13,7 +13,7 @@ use antumbra_wire::items::ShadowItem;
 use antumbra_wire::items::index_keys::fleet_shard;
 
 use super::{DynamoDbShadows, keys};
-use crate::table::{Item, KeySpan, outside};
+use crate::table::{Item, KeySpan, another_listing, outside};
 use crate::tables::FLEET;
 
 const PROJECTION: &str = "#PK, #SK, #fleetKey";
@@ -84,9 +84,9 @@ impl DynamoDbShadows {
         loop {
             // Each shadow has up to two items.
             let count = 2 * limit.saturating_sub(entries.len());
-            let index = self
-                .table
-                .query_merged(FLEET, Some(PROJECTION), &shards, &span, count);
+            let index =
+                self.table
+                    .query_merged(Some(FLEET), Some(PROJECTION), &shards, &span, count);
             let read = index.await?;
             let found = read.items.into_iter();
             let mut found: Vec<Entry> = found
@@ -133,8 +133,7 @@ impl DynamoDbShadows {
             }
             _ => None,
         };
-        let other = || StoreError::Invalid("the cursor belongs to another listing".to_owned());
-        let last = last.ok_or_else(other)?;
+        let last = last.ok_or_else(another_listing)?;
         Ok((last.fleet_key(), last))
     }
 }

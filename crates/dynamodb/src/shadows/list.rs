@@ -6,14 +6,7 @@ use antumbra_wire::items::{ItemKind, ShadowItem};
 
 use super::{DynamoDbShadows, item, keys};
 use crate::table::{Item, Query};
-use crate::value::text;
 
-/// Items that one call examines at most.
-const CALL_ITEMS: usize = 1000;
-/// Factor by which the next call examines more items, if most of them belong to no shadow.
-const GROWTH: usize = 4;
-/// Calls for one page. A page that is not full by then is returned as it is, with a cursor.
-const PAGE_CALLS: u32 = 8;
 const PROJECTION: &str = "#PK, #SK, #version, #timestamp, #clientToken";
 const NOT_DELETED: &str = "attribute_not_exists(#deletedAt)";
 
@@ -26,40 +19,21 @@ impl DynamoDbShadows {
     ) -> Result<Page<DocumentSummary>, StoreError> {
         check_list(id, limit)?;
         let listing = ["shadows", self.config.layout.as_str(), "of", id];
-        let mut query = self.query(id);
-        query.start = self.table.open_cursor(&listing, None, cursor)?;
         let per_item = match self.config.layout {
             Layout::Separate => 1,
             Layout::Combined => 2,
         };
-        let room = (limit / per_item).max(1);
-        let mut examine = room;
-        let mut rows = Vec::new();
-        let mut taken = 0;
-        for _ in 0..PAGE_CALLS {
-            let found = self.table.query_up_to(query.clone(), examine).await?;
-            let mut items = found.items.into_iter();
-            let mut last_taken = None;
-            while taken < room
-                && let Some(item) = items.next()
-            {
-                if let Some(summaries) = self.summaries(&item) {
-                    rows.extend(summaries);
-                    taken += 1;
-                    last_taken = self.table.key(&item);
-                }
-            }
-            query.start = match items.next() {
-                Some(_) => last_taken.map(|key| self.table.attributes(&key)),
-                None => found.last,
-            };
-            if query.start.is_none() || taken == room {
-                break;
-            }
-            examine = (examine * GROWTH).min(CALL_ITEMS);
-        }
-        let last = query.start.as_ref();
-        let next = self.table.seal_cursor(&listing, None, last)?;
+        let select = |items: Vec<Item>| async {
+            let items = items.into_iter();
+            let summaries = items.filter_map(|item| Some((self.summaries(&item)?, item)));
+            Ok(summaries.map(|(rows, item)| (item, rows)).collect())
+        };
+        let (query, items) = (self.query(id), (limit / per_item).max(1));
+        let page = self
+            .table
+            .selected_page(&listing, query, items, cursor, select);
+        let Page { rows, next } = page.await?;
+        let rows = rows.into_iter().flatten().collect();
         Ok(Page { rows, next })
     }
 
@@ -72,12 +46,10 @@ impl DynamoDbShadows {
         };
         let prefix = |item| ItemKind::Shadow(item).sort_prefix();
         // The prefixes end with `#`, and `$` is the next character.
-        Query::new("#PK = :pk AND #SK BETWEEN :from AND :to")
+        let to = prefix(last).replace('#', "$");
+        Query::between(kind.partition(id), prefix(first), to)
             .filter(NOT_DELETED)
             .projection(PROJECTION)
-            .value(":pk", text(kind.partition(id)))
-            .value(":from", text(prefix(first)))
-            .value(":to", text(prefix(last).replace('#', "$")))
     }
 
     /// The documents of an item; `None` for items of other kinds.

@@ -1,4 +1,5 @@
-//! Listings in the order of a key, from an index whose items are spread over shards: one query per shard, merged by key.
+//! Listings in the order of a key, from a table or an index whose items are spread over shards: one query per shard,
+//! merged by key.
 //!
 //! A query reads keys of one range only: items outside it are not read, so they cost nothing and cannot be shown.
 
@@ -9,7 +10,7 @@ use antumbra_service::paging::{Cursor, Page, open_cursor, seal_cursor};
 use antumbra_service::store::StoreError;
 use futures_util::future::try_join_all;
 
-use super::{Item, Query, Table};
+use super::{Item, Query, Table, another_listing};
 use crate::tables::Index;
 use crate::value::{read_text, text};
 
@@ -62,7 +63,7 @@ impl KeySpan {
 fn after_all(start: &str) -> Option<String> {
     let mut end: Vec<char> = start.chars().collect();
     while let Some(last) = end.pop() {
-        // The successor of the last character, except for those that are none.
+        // The next character; not every code point is one.
         let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
         if let Some(next) = next {
             end.push(next);
@@ -84,7 +85,8 @@ pub(crate) struct Merged {
 pub(crate) struct OrderedListing<'a> {
     /// Texts that identify it, with all its filters: a cursor of another one is rejected.
     pub(crate) name: &'a [&'a str],
-    pub(crate) index: Index<'static>,
+    /// Index to read; `None` for the table itself, which is read consistently.
+    pub(crate) index: Option<Index<'static>>,
     /// Partition keys of the shards.
     pub(crate) shards: Vec<String>,
     /// The shard of an id.
@@ -97,13 +99,14 @@ impl Table {
     /// Reads shards from a key on, each at least one whole key beyond it, and about `count` items.
     pub(crate) async fn query_merged(
         &self,
-        index: Index<'static>,
+        index: Option<Index<'static>>,
         projection: Option<&str>,
         shards: &[String],
         span: &KeySpan,
         count: usize,
     ) -> Result<Merged, StoreError> {
-        let (partition, sort) = (index.partition_key, index.sort_key.0);
+        let own = (self.schema.partition_key, self.schema.sort_key);
+        let (partition, sort) = index.map_or(own, |index| (index.partition_key, index.sort_key.0));
         let end = match &span.end {
             Bound::Unbounded => None,
             // `BETWEEN` includes its end. One that is excluded is left out below.
@@ -120,7 +123,8 @@ impl Table {
         let limit = (share + 4 * share.isqrt() + SPARE_ITEMS).min(CALL_ITEMS);
         let query = |shard: &String| {
             let mut query = Query {
-                index: Some(index),
+                index,
+                consistent: index.is_none(),
                 projection: projection.map(str::to_owned),
                 limit: Some(limit),
                 ..Query::new(&condition[..]).value(":shard", text(shard))
@@ -254,9 +258,7 @@ impl Table {
             [table, name @ .., last] if *table == self.name && *name == *listing.name => {
                 Ok(last.clone())
             }
-            _ => Err(StoreError::Invalid(
-                "the cursor belongs to another listing".to_owned(),
-            )),
+            _ => Err(another_listing()),
         }
     }
 }

@@ -7,6 +7,14 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::{Item, Table, names, non_empty};
 use crate::error::store_error;
 use crate::tables::{Index, Scalar};
+use crate::value::text;
+
+/// Items that one call examines at most.
+const CALL_ITEMS: usize = 1000;
+/// Factor by which the next call examines more items, if few of them are selected.
+const GROWTH: usize = 4;
+/// Calls for one page. A page that is not full by then is returned as it is, with a cursor.
+const PAGE_CALLS: u32 = 8;
 
 /// One `Query` call.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +40,25 @@ impl Query {
         }
     }
 
+    /// The items of a partition whose sort keys are between two texts, both inclusive.
+    pub(crate) fn between(
+        partition: impl Into<String>,
+        from: impl Into<String>,
+        to: impl Into<String>,
+    ) -> Query {
+        Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+            .value(":partition", text(partition))
+            .value(":from", text(from))
+            .value(":to", text(to))
+    }
+
+    /// The items of a partition whose sort keys start with a text.
+    pub(crate) fn starting_with(partition: impl Into<String>, start: impl Into<String>) -> Query {
+        Query::new("#PK = :partition AND begins_with(#SK, :start)")
+            .value(":partition", text(partition))
+            .value(":start", text(start))
+    }
+
     pub(crate) fn index(self, index: Index<'static>) -> Query {
         let index = Some(index);
         Query { index, ..self }
@@ -40,6 +67,15 @@ impl Query {
     pub(crate) fn consistent(self) -> Query {
         let consistent = true;
         Query { consistent, ..self }
+    }
+
+    pub(crate) fn limit(self, limit: usize) -> Query {
+        let limit = Some(limit);
+        Query { limit, ..self }
+    }
+
+    pub(crate) fn descending(self, descending: bool) -> Query {
+        Query { descending, ..self }
     }
 
     pub(crate) fn filter(self, filter: impl Into<String>) -> Query {
@@ -147,6 +183,42 @@ impl Table {
         })
     }
 
+    /// Returns one page of a listing of selected items. `select` makes rows of items and leaves out those that are not
+    /// selected.
+    pub(crate) async fn selected_page<R, F>(
+        &self,
+        listing: &[&str],
+        mut query: Query,
+        limit: usize,
+        cursor: Option<&Cursor>,
+        select: impl Fn(Vec<Item>) -> F,
+    ) -> Result<Page<R>, StoreError>
+    where
+        F: Future<Output = Result<Vec<(Item, R)>, StoreError>>,
+    {
+        let index = query.index;
+        query.start = self.open_cursor(listing, index, cursor)?;
+        let mut rows = Vec::new();
+        let mut examine = limit;
+        for _ in 0..PAGE_CALLS {
+            let found = self.query_up_to(query.clone(), examine).await?;
+            query.start = found.last;
+            let mut selected = select(found.items).await?;
+            let room = limit - rows.len();
+            if selected.len() > room {
+                selected.truncate(room);
+                query.start = selected.last().map(|(item, _)| item.clone());
+            }
+            rows.extend(selected.into_iter().map(|(_, row)| row));
+            if query.start.is_none() || rows.len() == limit {
+                break;
+            }
+            examine = (examine * GROWTH).min(CALL_ITEMS);
+        }
+        let next = self.seal_cursor(listing, index, query.start.as_ref())?;
+        Ok(Page { rows, next })
+    }
+
     /// The cursor of a listing that continues after an item of a table or an index, if there is one.
     pub(crate) fn seal_cursor(
         &self,
@@ -183,19 +255,18 @@ impl Table {
             return Ok(None);
         };
         let parts = open_cursor(cursor)?;
-        let other = || StoreError::Invalid("the cursor belongs to another listing".to_owned());
         let attributes = self.key_attributes(index);
         let (found, keys) = parts
             .split_at_checked(1 + listing.len())
             .filter(|(_, keys)| keys.len() == attributes.len())
-            .ok_or_else(other)?;
+            .ok_or_else(another_listing)?;
         if found[0] != self.name || found[1..] != *listing {
-            return Err(other());
+            return Err(another_listing());
         }
         let mut start = Item::new();
         for ((name, scalar), value) in attributes.into_iter().zip(keys) {
             if value.is_empty() {
-                return Err(other());
+                return Err(another_listing());
             }
             let value = value.clone();
             let value = match scalar {
@@ -220,4 +291,9 @@ impl Table {
         }
         attributes
     }
+}
+
+/// The error of a cursor that another listing made.
+pub(crate) fn another_listing() -> StoreError {
+    StoreError::Invalid("the cursor belongs to another listing".to_owned())
 }

@@ -25,6 +25,10 @@ const BATCH_WRITES: usize = 25;
 const BATCH_ATTEMPTS: u32 = 4;
 const TRANSACT_WRITE: &str = "TransactWriteItems";
 const BATCH_WRITE: &str = "BatchWriteItem";
+/// Condition: the item exists.
+pub(crate) const EXISTS: &str = "attribute_exists(#PK)";
+/// Condition: there is no such item.
+pub(crate) const ABSENT: &str = "attribute_not_exists(#PK)";
 /// A failed condition comes with the stored item.
 const STORED: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 

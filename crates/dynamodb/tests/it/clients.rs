@@ -170,14 +170,9 @@ async fn changes_require_the_expected_version() {
     let late = store
         .update(&client.id, &rename("Other"), Some(Version(1)), at(2))
         .await;
-    let conflict = CONFLICT;
-    assert_eq!(late, Err(conflict.clone()));
-    assert_eq!(
-        store
-            .delete(&client.id, Some(Version(1)), false, at(40))
-            .await,
-        Err(conflict)
-    );
+    assert_eq!(late, Err(CONFLICT));
+    let deleted = store.delete(&client.id, Some(Version(1)), false, at(40));
+    assert_eq!(deleted.await, Err(CONFLICT));
     let nobody = ClientId::new("nobody").unwrap();
     let missing = store.update(&nobody, &patch, None, at(2)).await;
     assert_eq!(missing, Err(ClientError::NotFound));
@@ -418,15 +413,15 @@ async fn a_cascading_delete_of_another_version_removes_no_link() {
     let patch = rename("Another name");
     let patched = store.update(&client.id, &patch, None, at(2)).await;
     assert_eq!(patched.unwrap().version, Version(2));
-    let responses = json!({ "Responses": { &store.table: [read] } });
-    store
-        .endpoint
-        .script_next("BatchGetItem", [Reply::Respond(200, responses)]);
-    let deleted = store
-        .delete(&client.id, Some(Version(1)), true, at(40))
-        .await;
-    let conflict = CONFLICT;
-    assert_eq!(deleted, Err(conflict));
+    let (table, response) = (store.table.clone(), json!({ "Item": read }));
+    store.endpoint.script(move |call| {
+        match call.operation == "GetItem" && call.body["TableName"] == table {
+            true => Reply::Respond(200, response.clone()),
+            false => Reply::Pass,
+        }
+    });
+    let deleted = store.delete(&client.id, Some(Version(1)), true, at(40));
+    assert_eq!(deleted.await, Err(CONFLICT));
     let links = store.links(&client).await;
     assert_eq!(links.len(), 1);
     assert!(store.secrets(&client.id).await.is_ok());

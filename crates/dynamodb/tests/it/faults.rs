@@ -6,9 +6,36 @@ mod reads;
 mod snapshots;
 mod writes;
 
-use antumbra_service::shadows::StoreError;
+use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
+use antumbra_service::shadows::{DocumentSet, Layout, Read, ShadowStore as _, StoreError, Write};
 use antumbra_testkit::dynamodb::{Call, Reply, failure};
+use antumbra_testkit::sample::{shadow, whole};
 use serde_json::{Value, json};
+
+use crate::store::{Store, shadows};
+
+/// A store with lamps, a client of it with this many read attempts, and reads of all lamps.
+async fn lamps(
+    count: i64,
+    read_attempts: u32,
+) -> (Store<DynamoDbShadows>, DynamoDbShadows, Vec<Read>) {
+    let store = shadows(Layout::Separate).await;
+    let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
+    let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
+    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
+    store.endpoint.take_calls();
+    let config = ShadowTableConfig {
+        read_attempts,
+        ..ShadowTableConfig::new(&store.table)
+    };
+    let shadows = DynamoDbShadows::new(store.client.clone(), config);
+    let reads = ids.into_iter().map(|shadow| Read {
+        shadow,
+        parts: DocumentSet::Both,
+    });
+    let reads = reads.collect();
+    (store, shadows, reads)
+}
 
 fn fails(status: u16, code: &str) -> Reply {
     Reply::fail(status, code)

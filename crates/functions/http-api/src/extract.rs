@@ -135,6 +135,15 @@ pub(crate) fn time(name: &str, text: &str) -> Result<Timestamp, Problem> {
     })
 }
 
+/// Checks the number of entries in a body.
+pub(crate) fn check_count(what: &str, count: usize, max: usize) -> Result<(), Problem> {
+    if (1..=max).contains(&count) {
+        return Ok(());
+    }
+    let detail = format!("a request takes 1 to {max} {what}, not {count}");
+    Err(Problem::new(Code::Invalid, detail))
+}
+
 /// The bytes of a body that is declared as JSON.
 pub(crate) struct RawBody(pub(crate) Bytes);
 

@@ -57,8 +57,8 @@ word_enum! {
         /// All, as AWS IoT Device Shadow does.
         #[default]
         All = "all",
-        /// Those that ask for it, by a `clientToken`, a `version`, `"verbose": true` or an MQTT 5 response topic.
-        Asked = "asked",
+        /// Those that request it, by a `clientToken`, a `version`, `"verbose": true` or an MQTT 5 response topic.
+        Requested = "requested",
     }
 }
 
@@ -79,7 +79,7 @@ impl Config {
             model: config::merge_model(environment),
             order: environment.or("MQTT_ORDER", Order::default()),
             acknowledge: environment.or("ACKNOWLEDGE", Switch::Off) == Switch::On,
-            accepted: AcceptedUpdates::Asked,
+            accepted: AcceptedUpdates::Requested,
             iot_endpoint: None,
             topic_prefix: environment.or("TOPIC_PREFIX", TopicPrefix::default()),
         }

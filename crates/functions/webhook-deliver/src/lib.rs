@@ -30,7 +30,7 @@ pub fn build(
     clock: Arc<dyn Clock>,
 ) -> Worker<DynamoDbDeliveries, WebhookSender, SqsVisibility> {
     let guard = Guard::new(config.allow.clone());
-    let sender = WebhookSender::trusting(certificates::roots(), guard).with_timeout(config.timeout);
+    let sender = WebhookSender::new(certificates::tls(), guard).with_timeout(config.timeout);
     build_with_sender(config, sdk, sender, clock)
 }
 

@@ -56,23 +56,23 @@ pub fn event(queue: &str, virtual_host: &str, messages: &[Message]) -> Bytes {
 }
 
 fn json_of(message: &Message) -> Value {
-    let of = &message.properties;
+    let properties = &message.properties;
     json!({
         "basicProperties": {
-            "contentType": of.content_type,
-            "contentEncoding": of.content_encoding,
-            "headers": of.headers,
-            "deliveryMode": of.delivery_mode,
-            "priority": of.priority,
-            "correlationId": of.correlation_id,
-            "replyTo": of.reply_to,
-            "expiration": of.expiration,
-            "messageId": of.message_id,
-            "timestamp": of.timestamp.and_then(timestamp),
-            "type": of.message_type,
-            "userId": of.user_id,
-            "appId": of.app_id,
-            "clusterId": of.cluster_id,
+            "contentType": properties.content_type,
+            "contentEncoding": properties.content_encoding,
+            "headers": properties.headers,
+            "deliveryMode": properties.delivery_mode,
+            "priority": properties.priority,
+            "correlationId": properties.correlation_id,
+            "replyTo": properties.reply_to,
+            "expiration": properties.expiration,
+            "messageId": properties.message_id,
+            "timestamp": properties.timestamp.and_then(timestamp),
+            "type": properties.message_type,
+            "userId": properties.user_id,
+            "appId": properties.app_id,
+            "clusterId": properties.cluster_id,
             "bodySize": message.body.len(),
         },
         "redelivered": message.redelivered,

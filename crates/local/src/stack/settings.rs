@@ -228,7 +228,7 @@ mod tests {
 
     /// A value of each variable that is not its default. Values of `AUTO_REGISTER_…` need `AUTO_REGISTER`.
     const OTHER: [(&str, &str); 35] = [
-        ("ACCEPTED", "asked"),
+        ("ACCEPTED", "requested"),
         ("ACKNOWLEDGE", "on"),
         ("AUTO_REGISTER", "true"),
         ("AUTO_REGISTER_LOCATION", "Bergen/A/1/1"),

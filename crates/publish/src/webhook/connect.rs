@@ -3,13 +3,11 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -67,15 +65,4 @@ async fn connect(guard: &Guard, uri: &Uri) -> io::Result<TcpStream> {
         }
     }
     Err(last)
-}
-
-/// TLS 1.2 and 1.3, with the library that the SDKs use.
-#[allow(clippy::expect_used)]
-pub(super) fn tls(roots: RootCertStore) -> ClientConfig {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth()
 }

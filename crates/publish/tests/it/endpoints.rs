@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use antumbra_lambda_kit::certificates;
 use antumbra_publish::webhook::{Guard, WebhookSender};
 use antumbra_service::clients::{ClientId, Secret};
 use antumbra_service::clock::{Clock as _, SystemClock};
@@ -146,9 +147,13 @@ fn responds(status: &str, headers: &str) -> Does {
     ))
 }
 
+pub(crate) fn trusting(roots: RootCertStore, guard: Guard) -> WebhookSender {
+    WebhookSender::new(certificates::trusting(roots), guard)
+}
+
 fn sender() -> WebhookSender {
     let allow = "http://127.0.0.1, hooks.test, http://[::1]";
-    WebhookSender::trusting(RootCertStore::empty(), Guard::new(allow.parse().unwrap()))
+    trusting(RootCertStore::empty(), Guard::new(allow.parse().unwrap()))
 }
 
 async fn post(
@@ -324,7 +329,7 @@ async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
         } else {
             RootCertStore::empty()
         };
-        let sender = WebhookSender::trusting(roots, guard());
+        let sender = trusting(roots, guard());
         let sent = post(&sender, &url, &[&Secret::random()]).await;
         assert_eq!(sent.is_ok(), fine, "{name} {trusted} {sent:?}");
         if let Err(error) = sent {
@@ -334,7 +339,7 @@ async fn https_needs_a_certificate_that_is_trusted_and_for_this_host() {
     }
     // Plain HTTP where TLS is expected, and vice versa.
     let plain = start(responds("204 No Content", ""), None).await;
-    let sender = WebhookSender::trusting(RootCertStore::empty(), guard());
+    let sender = trusting(RootCertStore::empty(), guard());
     let url = format!("https://{}/", plain.address);
     assert!(post(&sender, &url, &[&Secret::random()]).await.is_err());
     assert!(plain.seen.lock().unwrap().is_empty());

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use antumbra_publish::webhook::{Allow, Guard, Resolve, WebhookSender};
+use antumbra_publish::webhook::{Allow, Guard, Resolve};
 use antumbra_service::clients::{ClientId, Secret, UrlPolicy as _};
 use antumbra_service::deliveries::{DeliveryId, HttpResponse, Post, PostError, Sender as _};
 use antumbra_shadow::Timestamp;
@@ -13,6 +13,8 @@ use async_trait::async_trait;
 use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+
+use crate::endpoints::trusting;
 
 const HOSTILE: &str = include_str!("../../testdata/hostile-urls.txt");
 
@@ -45,7 +47,7 @@ fn guard(allow: &str, responses: &[&[&str]]) -> Guard {
 }
 
 async fn post(guard: Guard, url: &str) -> Result<HttpResponse, PostError> {
-    let sender = WebhookSender::trusting(RootCertStore::empty(), guard);
+    let sender = trusting(RootCertStore::empty(), guard);
     let client = ClientId::new("c").unwrap();
     let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
     let id = DeliveryId::new(&client, now, 1, "x");

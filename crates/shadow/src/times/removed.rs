@@ -1,14 +1,14 @@
-//! Removals: where values were removed, and when.
+//! Removals of values, by path and time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::tape::{Kind, View};
 
-/// Removed leaves, and containers that were removed or replaced, by the names on the way there.
+/// Removed leaves, and containers that were removed or replaced, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Removed {
-    /// The time until which everything here and below was removed.
+    /// Everything here and below that is not newer than this time was removed.
     pub(crate) time: Option<i64>,
     below: BTreeMap<Box<str>, Removed>,
 }
@@ -24,7 +24,7 @@ impl Removed {
         below.max().max(self.time).unwrap_or(i64::MIN)
     }
 
-    /// Notes a removal. Returns `false` if one as new is known here or above.
+    /// Records a removal. Returns `false` if one at least as new is known here or above.
     pub(crate) fn record(&mut self, path: &[&str], time: i64) -> bool {
         if self.time.is_some_and(|known| known >= time) {
             return false;
@@ -44,6 +44,7 @@ impl Removed {
         }
     }
 
+    /// The removals at a time or later.
     pub(super) fn since(&self, oldest: i64) -> Removed {
         let below = self.below.iter();
         let below = below.filter(|(_, below)| below.newest() >= oldest);
@@ -55,8 +56,8 @@ impl Removed {
         }
     }
 
-    /// As JSON: a number for a time, an object for what lies below; a time beside it has the empty name, which no
-    /// member of a stored document has.
+    /// Writes JSON: a number for a time, or an object of the names below. If a place has both, its time is the member with
+    /// the empty name, which no member of a stored document has.
     pub(super) fn write(&self, base: i64, out: &mut String) {
         // Writing to a String cannot fail.
         let number = |out: &mut String, time: i64| {
@@ -103,7 +104,7 @@ impl Removed {
     }
 }
 
-/// The time that lies that many microseconds before another one.
+/// The time a number of microseconds before another one.
 pub(super) fn before(base: i64, number: &str) -> Option<i64> {
     let before: i128 = number.parse().ok()?;
     i64::try_from(i128::from(base).checked_sub(before)?).ok()

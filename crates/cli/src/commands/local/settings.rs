@@ -1,5 +1,7 @@
 //! Settings of the functions as options: one for each variable, derived from the functions themselves.
 
+use std::collections::BTreeSet;
+
 use antumbra_local::stack::{self, Settings};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
@@ -15,24 +17,21 @@ pub(super) struct SettingsOptions(pub(super) Settings);
 
 /// Names of all variables that users set, without repetition.
 fn variables() -> Vec<String> {
-    let all: std::collections::BTreeSet<String> =
-        stack::variables().into_values().flatten().collect();
+    let all: BTreeSet<String> = stack::variables().into_values().flatten().collect();
     all.into_iter()
         .filter(|name| !stack::is_own(name))
         .collect()
 }
 
-/// Variables in the environment that the stack sets itself, and the table of other commands. Those of AWS and of the
-/// registrations are read elsewhere.
+/// Variables of the environment that the command ignores: those that the stack sets itself, and the table of other
+/// commands. `AWS_ENDPOINT_URL` and `REGISTRATIONS` are set by the stack and yet read elsewhere.
 pub(super) fn unused_variables() -> Vec<String> {
     let all = stack::variables().into_values().flatten();
     let own = all.filter(|name| stack::is_own(name));
     let own = own.chain(["ANTUMBRA_TABLE".to_owned()]);
     let unused = own.filter(|name| !["AWS_ENDPOINT_URL", "REGISTRATIONS"].contains(&name.as_str()));
     let set = unused.filter(|name| std::env::var_os(name).is_some());
-    set.collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
+    set.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Args for SettingsOptions {

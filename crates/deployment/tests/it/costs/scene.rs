@@ -63,7 +63,7 @@ impl Scene {
             registrations: registrations(),
             http_token: Some(TOKEN.to_owned()),
             http_clients: recorder.clients(),
-            settings: Settings::from([("DATA", "scalar"), ("ACCEPTED", "asked")]),
+            settings: Settings::from([("DATA", "scalar"), ("ACCEPTED", "requested")]),
             ..Options::default()
         };
         let (real, seen) = (Arc::clone(&functions), Arc::clone(&events));
@@ -164,7 +164,7 @@ impl Scene {
         })
     }
 
-    /// A report that asks for a response.
+    /// A report that requests a response.
     pub(super) async fn report_over_mqtt(&self) -> Bill {
         self.report("asking", &json!({"clientToken": "t"})).await
     }

@@ -96,7 +96,7 @@ fn variables_have_valid_values() {
         ("OwnShadowsOnly", "false"),
         ("MqttOrder", "changes"),
         ("Acknowledge", "on"),
-        ("Accepted", "asked"),
+        ("Accepted", "requested"),
         ("MaxFutureSeconds", "0"),
         ("AutoRegister", "true"),
         ("SensorData", "scalar"),

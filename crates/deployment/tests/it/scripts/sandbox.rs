@@ -22,14 +22,6 @@ pub(super) struct Run {
     pub(super) calls: Vec<String>,
 }
 
-pub(super) fn bash_is_missing() -> bool {
-    let missing = Command::new("bash").arg("--version").output().is_err();
-    if missing {
-        eprintln!("skipped: bash is not installed");
-    }
-    missing
-}
-
 pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -82,6 +74,14 @@ impl Sandbox {
         self
     }
 
+    /// The tables of a deployment exist.
+    pub(super) fn tables(&self) -> &Sandbox {
+        for suffix in ["", "-messages", "-secrets", "-history"] {
+            self.state(&format!("table-antumbra{suffix}"), "");
+        }
+        self
+    }
+
     pub(super) fn forget(&self, name: &str) {
         std::fs::remove_file(self.home.join("state").join(name)).unwrap();
     }
@@ -124,10 +124,15 @@ impl Run {
         self
     }
 
+    #[track_caller]
+    pub(super) fn says(&self, text: &str) {
+        assert!(self.output.contains(text), "{}", self.output);
+    }
+
     /// Fails with this text, before anything was built or changed.
     pub(super) fn refused(self, text: &str) {
         assert!(!self.succeeded, "{}", self.output);
-        assert!(self.output.contains(text), "{}", self.output);
+        self.says(text);
         for call in &self.calls {
             let changes = call.starts_with("sam build")
                 || call.starts_with("sam deploy")

@@ -1,20 +1,12 @@
 //! Removal of a deployment, restore of its tables, and take-over of what a deleted stack left.
 
-use super::sandbox::{Sandbox, bash_is_missing};
+use super::sandbox::Sandbox;
 
 #[test]
 fn undeploying_detaches_device_policies_and_shows_what_stays() {
-    if bash_is_missing() {
-        return;
-    }
     let sandbox = Sandbox::new();
     sandbox.run("scripts/deploy --yes").succeeded();
-    sandbox
-        .state("attached", "")
-        .state("table-antumbra", "")
-        .state("table-antumbra-messages", "")
-        .state("table-antumbra-secrets", "")
-        .state("table-antumbra-history", "");
+    sandbox.state("attached", "").tables();
     sandbox.state("queue-antumbra-inbound", "");
     let refused = sandbox.run("echo n | scripts/undeploy antumbra");
     assert!(
@@ -38,12 +30,8 @@ fn undeploying_detaches_device_policies_and_shows_what_stays() {
         "aws cloudformation delete-stack --stack-name antumbra"
     );
     let stays = "table antumbra: 12 items, 2.000 GB, about $0.50 a month for storage and $0.40";
-    assert!(run.output.contains(stays), "{}", run.output);
-    assert!(
-        run.output.contains("queue antumbra-inbound: 3 messages"),
-        "{}",
-        run.output
-    );
+    run.says(stays);
+    run.says("queue antumbra-inbound: 3 messages");
     assert!(sandbox.has("stack-antumbra-data") && sandbox.has("table-antumbra"));
     let wrong = sandbox.run("echo prod | scripts/undeploy antumbra --delete-data");
     assert!(
@@ -72,16 +60,9 @@ fn undeploying_detaches_device_policies_and_shows_what_stays() {
 
 #[test]
 fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
-    if bash_is_missing() {
-        return;
-    }
     let sandbox = Sandbox::new();
     sandbox.run("scripts/deploy --yes").succeeded();
-    sandbox
-        .state("table-antumbra", "")
-        .state("table-antumbra-messages", "")
-        .state("table-antumbra-secrets", "")
-        .state("table-antumbra-history", "");
+    sandbox.tables();
     let time = "2026-11-17T08:00:00Z";
     let run = sandbox
         .run(&format!("scripts/restore antumbra --to {time} --yes"))
@@ -163,9 +144,6 @@ fn a_restore_uses_the_new_tables_first_and_then_imports_them() {
 
 #[test]
 fn a_restore_that_stopped_continues_where_it_was() {
-    if bash_is_missing() {
-        return;
-    }
     let sandbox = Sandbox::new();
     sandbox.run("scripts/deploy --yes").succeeded();
     sandbox
@@ -176,7 +154,7 @@ fn a_restore_that_stopped_continues_where_it_was() {
     sandbox.state("refuse-imports", "");
     let stopped = sandbox.run("scripts/restore antumbra --to latest --yes");
     assert!(!stopped.succeeded, "{}", stopped.output);
-    assert!(stopped.output.contains("was refused"), "{}", stopped.output);
+    stopped.says("was refused");
     let (_, rest) = stopped.output.split_once("with the suffix ").unwrap();
     let suffix = rest.split_whitespace().next().unwrap().to_owned();
     sandbox.forget("refuse-imports");
@@ -192,13 +170,7 @@ fn a_restore_that_stopped_continues_where_it_was() {
     }
     let imports = resumed.calls_of("aws cloudformation execute-change-set");
     assert_eq!(imports.len(), 1, "{:?}", resumed.calls);
-    assert!(
-        resumed
-            .output
-            .contains("delete-table --table-name antumbra\n"),
-        "{}",
-        resumed.output
-    );
+    resumed.says("delete-table --table-name antumbra\n");
     // Repeated once more, it changes nothing, and names no table to delete: those in use are the only ones it knows.
     let repeated = sandbox.run(&resume).succeeded();
     assert!(
@@ -215,9 +187,6 @@ fn a_restore_that_stopped_continues_where_it_was() {
 
 #[test]
 fn tables_that_were_not_restored_yet_are_restored_by_the_resumed_run() {
-    if bash_is_missing() {
-        return;
-    }
     let sandbox = Sandbox::new();
     sandbox.run("scripts/deploy --yes").succeeded();
     sandbox
@@ -229,7 +198,7 @@ fn tables_that_were_not_restored_yet_are_restored_by_the_resumed_run() {
     let missing = sandbox.run(resume);
     assert!(!missing.succeeded, "{}", missing.output);
     let text = "antumbra-r20261117080000-messages was not restored yet: add --to with the time";
-    assert!(missing.output.contains(text), "{}", missing.output);
+    missing.says(text);
     let run = sandbox.run(&format!("{resume} --to latest")).succeeded();
     for (call, count) in [
         ("restore-table-to-point-in-time", 2),
@@ -244,15 +213,8 @@ fn tables_that_were_not_restored_yet_are_restored_by_the_resumed_run() {
 
 #[test]
 fn what_a_deleted_data_stack_left_can_be_taken_over() {
-    if bash_is_missing() {
-        return;
-    }
     let sandbox = Sandbox::new();
-    sandbox
-        .state("table-antumbra", "")
-        .state("table-antumbra-messages", "")
-        .state("table-antumbra-secrets", "")
-        .state("table-antumbra-history", "");
+    sandbox.tables();
     let queues = antumbra_local::queues::definitions::QUEUES;
     for queue in &queues[1..] {
         sandbox.state(&format!("queue-{}", queue.name), "");

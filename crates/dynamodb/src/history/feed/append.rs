@@ -11,7 +11,7 @@ use futures_util::future;
 
 use super::{FeedConfig, FeedSettings, LAST, place, segment_item};
 use crate::history::DynamoDbHistory;
-use crate::table::{Outcome, Write};
+use crate::table::{ABSENT, Outcome, Write};
 use crate::value::{from_item, number, read_number};
 
 impl DynamoDbHistory {
@@ -32,7 +32,7 @@ impl DynamoDbHistory {
         loop {
             let stored = self.feed_settings().await?;
             let (settings, condition) = match &stored {
-                None => (FeedSettings::new(config, now), "attribute_not_exists(#PK)"),
+                None => (FeedSettings::new(config, now), ABSENT),
                 Some(stored) if stored.days > config.days => {
                     let days = config.days;
                     let stored = stored.clone();

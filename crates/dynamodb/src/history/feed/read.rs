@@ -24,7 +24,7 @@ use super::{FeedSettings, LAST, RESERVATION, Segment, milliseconds, place};
 use crate::history::changes::{PAGE_BYTES, size};
 use crate::history::{HistoryReader, item};
 use crate::table::{BatchRead, Item, Key, Query, Table};
-use crate::value::{optional_number, seconds, text};
+use crate::value::{optional_number, seconds};
 
 /// Segments of a partition that one page reads at most.
 const SEGMENTS: usize = 16;
@@ -305,19 +305,10 @@ impl Feed {
         limit: usize,
         consistent: bool,
     ) -> Result<(Vec<Segment>, bool), StoreError> {
-        let sort = |number| text(FeedKey::Segment { partition, number }.sort());
         let query = Query {
             consistent,
-            limit: Some(limit),
-            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
+            ..segments_between(partition, from, u64::MAX).limit(limit)
         };
-        let query = query
-            .value(
-                ":partition",
-                text(FeedKey::Counter { partition }.partition()),
-            )
-            .value(":from", sort(from))
-            .value(":to", sort(u64::MAX));
         let found = self.reader.history.table.query(query).await?;
         let segments: Result<Vec<_>, _> = found.items.iter().map(Segment::decode).collect();
         Ok((segments?, found.last.is_some()))
@@ -559,4 +550,10 @@ fn merge(mut stretches: Vec<Stretch>, cursor: &FeedCursor) -> Vec<Step> {
             });
         }
     }
+}
+
+/// The segments of a partition by their numbers, both inclusive.
+fn segments_between(partition: u32, from: u64, to: u64) -> Query {
+    let [from, to] = [from, to].map(|number| FeedKey::Segment { partition, number }.sort());
+    Query::between(FeedKey::Counter { partition }.partition(), from, to)
 }

@@ -1,38 +1,11 @@
 //! Unprocessed keys and failed batches.
 
-use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
-use antumbra_service::shadows::{
-    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, StoreError, Write,
-};
+use antumbra_service::shadows::{DocumentSet, Read, ReadConsistency, ShadowStore as _, StoreError};
 use antumbra_testkit::dynamodb::{Call, Reply};
-use antumbra_testkit::sample::{shadow, whole};
+use antumbra_testkit::sample::shadow;
 use serde_json::{Value, json};
 
-use super::{fails, unavailable};
-use crate::store::{Store, shadows};
-
-/// A store with lamps, and a client of it with this many read attempts.
-async fn lamps(
-    count: i64,
-    read_attempts: u32,
-) -> (Store<DynamoDbShadows>, DynamoDbShadows, Vec<Read>) {
-    let store = shadows(Layout::Separate).await;
-    let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
-    let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
-    store.endpoint.take_calls();
-    let config = ShadowTableConfig {
-        read_attempts,
-        ..ShadowTableConfig::new(&store.table)
-    };
-    let shadows = DynamoDbShadows::new(store.client.clone(), config);
-    let reads = ids.into_iter().map(|shadow| Read {
-        shadow,
-        parts: DocumentSet::Both,
-    });
-    let reads = reads.collect();
-    (store, shadows, reads)
-}
+use super::{fails, lamps, unavailable};
 
 /// A response without items and with these keys unprocessed.
 fn unprocessed(call: &Call, left: impl Fn(usize, &Value) -> bool) -> Reply {
@@ -80,7 +53,7 @@ async fn only_keys_that_stay_unprocessed_are_unavailable() {
     let mut calls = 0;
     store.endpoint.script(move |call| {
         calls += 1;
-        // Only unprocessed keys are requested again.
+        // A call after a complete response would return nothing.
         match calls {
             1 => Reply::Pass,
             _ => unprocessed(call, |_, _| true),

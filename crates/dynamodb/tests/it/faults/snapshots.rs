@@ -1,28 +1,10 @@
 //! Read transactions that are cancelled because of one shadow.
 
-use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
-use antumbra_service::shadows::{
-    DocumentSet, Layout, Read, ReadConsistency, ShadowStore, StoreError, Write,
-};
+use antumbra_service::shadows::{ReadConsistency, ShadowStore as _, StoreError};
 use antumbra_testkit::dynamodb::{Call, Reply};
-use antumbra_testkit::sample::{shadow, whole};
 use serde_json::json;
 
-use super::{cancelled, fails, reason};
-use crate::store::{Store, shadows};
-
-async fn lamps(count: i64) -> (Store<DynamoDbShadows>, Vec<Read>) {
-    let store = shadows(Layout::Separate).await;
-    let ids: Vec<_> = (0..count).map(|n| shadow(&format!("lamp-{n}"))).collect();
-    let writes: Vec<Write> = ids.iter().map(|id| whole(id, 1, 0)).collect();
-    assert!(store.write_many(&writes).await.iter().all(Result::is_ok));
-    store.endpoint.take_calls();
-    let reads = ids.into_iter().map(|shadow| Read {
-        shadow,
-        parts: DocumentSet::Both,
-    });
-    (store, reads.collect())
-}
+use super::{cancelled, fails, lamps, reason};
 
 fn items(call: &Call) -> usize {
     call.body["TransactItems"].as_array().unwrap().len()
@@ -45,7 +27,7 @@ fn busy(call: &Call, id: &str, code: &str) -> Reply {
 
 #[tokio::test]
 async fn a_shadow_being_written_is_read_again_and_delays_no_other() {
-    let (store, reads) = lamps(5).await;
+    let (store, shadows, reads) = lamps(5, 5).await;
     let mut calls = 0;
     store.endpoint.script(move |call| {
         calls += 1;
@@ -55,7 +37,7 @@ async fn a_shadow_being_written_is_read_again_and_delays_no_other() {
             Reply::Pass
         }
     });
-    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
     let sizes: Vec<usize> = store.endpoint.take_calls().iter().map(items).collect();
     assert_eq!(sizes, [10, 8, 2, 2]);
@@ -63,12 +45,7 @@ async fn a_shadow_being_written_is_read_again_and_delays_no_other() {
 
 #[tokio::test]
 async fn only_the_shadow_that_stays_busy_is_throttled() {
-    let (store, reads) = lamps(3).await;
-    let config = ShadowTableConfig {
-        read_attempts: 2,
-        ..ShadowTableConfig::new(&store.table)
-    };
-    let shadows = DynamoDbShadows::new(store.client.clone(), config);
+    let (store, shadows, reads) = lamps(3, 2).await;
     for code in ["TransactionConflict", "ThrottlingError"] {
         store
             .endpoint
@@ -81,7 +58,7 @@ async fn only_the_shadow_that_stays_busy_is_throttled() {
 
 #[tokio::test]
 async fn a_transaction_that_is_too_large_is_split() {
-    let (store, reads) = lamps(5).await;
+    let (store, shadows, reads) = lamps(5, 5).await;
     store.endpoint.script(|call| {
         if items(call) > 4 {
             fails(400, "ValidationException")
@@ -89,11 +66,11 @@ async fn a_transaction_that_is_too_large_is_split() {
             Reply::Pass
         }
     });
-    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     assert!(found.iter().all(Result::is_ok), "{found:?}");
 
     store.endpoint.script(|_| fails(400, "ValidationException"));
-    let found = store.read_many(&reads, ReadConsistency::Snapshot).await;
+    let found = shadows.read_many(&reads, ReadConsistency::Snapshot).await;
     for found in found {
         assert!(matches!(found, Err(StoreError::Invalid(_))));
     }

@@ -21,7 +21,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::CallerGrants;
 use crate::conditions::IfMatch;
-use crate::extract::{FromPath, Path, PathParameter, Query, limit, optional_time, parse_json};
+use crate::extract::{
+    FromPath, Path, PathParameter, Query, check_count, limit, optional_time, parse_json,
+};
 use crate::idempotency::RequestId;
 use crate::problem::{Code, Problem};
 use crate::respond::{Created, ETag, Either, Json, Location};
@@ -322,11 +324,7 @@ pub(crate) async fn save_readings(
     Path(id): Path<SensorId>,
     Json(new): Json<NewReadings>,
 ) -> Result<NoContent, Problem> {
-    let count = new.readings.len();
-    if !(1..=MAX_READINGS).contains(&count) {
-        let detail = format!("a request must have 1 to {MAX_READINGS} readings, not {count}");
-        return Err(Problem::new(Code::Invalid, detail));
-    }
+    check_count("readings", new.readings.len(), MAX_READINGS)?;
     let now = api.clock.now();
     let readings = new.readings.into_iter().enumerate();
     let readings = readings.map(|(at, reading)| {
@@ -353,13 +351,9 @@ pub(crate) async fn record_signals(
     State(api): Api,
     Json(NewSignals { signals }): Json<NewSignals>,
 ) -> Result<Json<SignalResults>, Problem> {
-    let count = signals.len();
-    if !(1..=MAX_SIGNALS).contains(&count) {
-        let detail = format!("a request takes 1 to {MAX_SIGNALS} signals, not {count}");
-        return Err(Problem::new(Code::Invalid, detail));
-    }
+    check_count("signals", signals.len(), MAX_SIGNALS)?;
     let request = uuid::Uuid::new_v4();
-    let mut results = Vec::with_capacity(count);
+    let mut results = Vec::with_capacity(signals.len());
     for (at, signal) in signals.iter().enumerate() {
         // Signals of one moment are ordered by their ids.
         let id = format!("{request}-{at:03}");

@@ -34,7 +34,7 @@ use super::history;
 use crate::access::CallerGrants;
 use crate::conditions::{Conditions, IfMatch};
 use crate::extract::{
-    FromPath, Path, PathParameter, Query, RawBody, limit, optional_time, parse_json,
+    FromPath, Path, PathParameter, Query, RawBody, check_count, limit, optional_time, parse_json,
 };
 use crate::problem::{Code, Problem};
 use crate::respond::{ETag, Json};
@@ -401,10 +401,7 @@ pub(crate) async fn report_many(
     Json(Reports { reports }): Json<Reports>,
 ) -> Result<Json<BulkResults>, Problem> {
     let count = reports.len();
-    if !(1..=REPORTS).contains(&count) {
-        let detail = format!("a request takes 1 to {REPORTS} reports, not {count}");
-        return Err(Problem::new(Code::Invalid, detail));
-    }
+    check_count("reports", count, REPORTS)?;
     let deadline = conditional::deadline(context.as_deref(), api.clock.now());
     let mut results = Vec::with_capacity(count);
     let mut reports = reports.into_iter().peekable();

@@ -58,7 +58,7 @@ async fn requests_make_few_calls() {
 #[tokio::test]
 async fn an_update_gets_a_response_only_if_it_asks_and_else_reads_one_document() {
     let config = || Config {
-        accepted: AcceptedUpdates::Asked,
+        accepted: AcceptedUpdates::Requested,
         ..Config::default()
     };
     let table = TestTable::create(MAIN).await;

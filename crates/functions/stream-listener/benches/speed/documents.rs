@@ -167,7 +167,7 @@ pub(crate) fn outcomes(pairs: &[Pair], shape: Shape) -> Outcomes {
     }
 }
 
-/// `true` if desired values have timestamps.
+/// Timestamps of desired values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
     Kept,

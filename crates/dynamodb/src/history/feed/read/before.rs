@@ -8,14 +8,13 @@ use antumbra_service::history::feed::{
 use antumbra_service::paging::page_limit;
 use antumbra_service::store::StoreError;
 use antumbra_shadow::Timestamp;
-use antumbra_wire::history::{FeedKey, SegmentEntry};
+use antumbra_wire::history::SegmentEntry;
 use futures_util::future;
 use futures_util::stream::{self, StreamExt as _};
 
-use super::{Feed, LOADED, READS_AT_ONCE, Segment, Step, entry_place};
+use super::{Feed, LOADED, READS_AT_ONCE, Segment, Step, entry_place, segments_between};
 use crate::history::item;
-use crate::table::Query;
-use crate::value::{seconds, text};
+use crate::value::seconds;
 
 /// Segments of a partition that are read. One holds the changes of one invocation of the writer.
 const SEGMENTS: usize = 50;
@@ -76,19 +75,8 @@ impl Feed {
         position: FeedPosition,
         now: Timestamp,
     ) -> Result<Backwards, StoreError> {
-        let sort = |number| text(FeedKey::Segment { partition, number }.sort());
-        let query = Query {
-            descending: true,
-            limit: Some(SEGMENTS),
-            ..Query::new("#PK = :partition AND #SK BETWEEN :from AND :to")
-        };
-        let query = query
-            .value(
-                ":partition",
-                text(FeedKey::Counter { partition }.partition()),
-            )
-            .value(":from", sort(0))
-            .value(":to", sort(position.number));
+        let query = segments_between(partition, 0, position.number);
+        let query = query.descending(true).limit(SEGMENTS);
         let found = self.reader.history.table.query(query).await?;
         let mut backwards = Backwards {
             steps: VecDeque::new(),
