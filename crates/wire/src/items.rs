@@ -41,6 +41,7 @@ pub use change::{DocumentChange, ItemChange, RecordedChange};
 pub use record_key::{KeyBuffer, RecordKey};
 pub use stream_kinds::{FilteredOut, StreamKind, StreamKinds, UnknownStreamKind};
 
+use antumbra_registration::{KeyPart, KeySet};
 use antumbra_shadow::State;
 
 /// Partition key attribute of the main table.
@@ -189,21 +190,29 @@ impl ItemKind {
         self.pattern().sort
     }
 
-    /// Regular expression of the keys `PK#SK` of this kind. Only ids and names of shadows contain `#`.
-    pub fn key_expression(self) -> String {
+    /// The keys `PK#SK` of this kind. Only ids and names of shadows contain `#`.
+    pub fn keys(self) -> KeySet {
         let KeyPattern { partition, sort } = self.pattern();
-        let (any, id) = match self {
-            ItemKind::Shadow(_) | ItemKind::ShadowPurge => (".+", ".+"),
+        let any = match self {
+            ItemKind::Shadow(_) | ItemKind::ShadowPurge => KeyPart::Any,
+            _ => KeyPart::Id,
+        };
+        let with_id = |prefix: &'static str| {
+            let has_id = prefix.is_empty() || prefix.ends_with('#');
+            [KeyPart::Text(prefix)]
+                .into_iter()
+                .chain(has_id.then_some(any))
+        };
+        let separator = [KeyPart::Text("#")];
+        let keys = with_id(partition).chain(separator).chain(with_id(sort));
+        let shadows = matches!(self, ItemKind::Shadow(_));
+        match self {
             // Time, and a number or a message id.
-            ItemKind::Reading => ("[^#]+", "[^#]+#[@0-9][^#]*"),
-            _ => ("[^#]+", "[^#]+"),
-        };
-        let with_id = |prefix: &str, id: &str| match prefix {
-            "" => id.to_owned(),
-            prefix if prefix.ends_with('#') => format!("{prefix}{id}"),
-            whole => whole.to_owned(),
-        };
-        format!("(?s)^{}#{}$", with_id(partition, any), with_id(sort, id))
+            ItemKind::Reading => {
+                KeySet::new(keys.chain(separator).chain([KeyPart::Sequence]), shadows)
+            }
+            _ => KeySet::new(keys, shadows),
+        }
     }
 
     /// Returns `true` for items of the messages table, and `false` for those of the main table.
@@ -309,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn key_expressions_match_the_keys_of_the_kind_and_no_others() {
+    fn keys_are_those_of_the_kind_and_no_others() {
         let key = |kind: ItemKind| {
             let (owner, id) = match kind {
                 ItemKind::Shadow(_) => ("a#b", "main"),
@@ -324,7 +333,7 @@ mod tests {
             format!("{}#{}", of(partition, owner), of(sort, id))
         };
         for &kind in ItemKind::ALL {
-            let keys = antumbra_registration::KeySet::new(&kind.key_expression(), false).unwrap();
+            let keys = kind.keys();
             for &other in ItemKind::ALL {
                 // A message's key may be the same as an item's of the main table with fixed keys.
                 if kind.is_in_messages_table() == other.is_in_messages_table() {

@@ -1,175 +1,165 @@
 //! Tells whether an expression can match any key of a set of keys.
+//!
+//! Every start of the stream listener asks this for each registration and item kind. So both sides are small automata of
+//! characters, which are followed side by side; nothing is compiled to bytes or made deterministic.
 
-use std::collections::HashSet;
+mod automaton;
+#[cfg(test)]
+mod oracle;
 
-use regex_automata::hybrid::LazyStateID;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson;
-use regex_automata::util::start;
+use automaton::{Automaton, Builder, Chars, State};
 
 use super::hir;
 
-/// Maximum memory of the states of an automaton, and number of pairs of states; beyond, the answer is "can match".
-const CACHE_BYTES: usize = 2 << 20;
-const PAIRS: usize = 50_000;
+/// Maximum number of pairs of states; beyond, the answer is "can match".
+const PAIRS: usize = 1 << 20;
 
-/// A set of keys `PK#SK`, given by a regular expression, such as the keys of an item kind.
+/// A set of keys `PK#SK`, such as the keys of an item kind.
 #[derive(Debug)]
 pub struct KeySet {
-    /// Start of every key.
-    prefix: String,
-    keys: DFA,
+    keys: Automaton,
     /// The keys are those of shadows.
     pub(crate) shadows: bool,
 }
 
+/// A part of the keys of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPart<'a> {
+    /// This text.
+    Text(&'a str),
+    /// One or more characters.
+    Any,
+    /// One or more characters other than `#`.
+    Id,
+    /// A digit or `@`, then any number of characters other than `#`.
+    Sequence,
+}
+
+const ANY: &[(char, char)] = &[('\0', char::MAX)];
+const ID: &[(char, char)] = &[('\0', '"'), ('$', char::MAX)];
+const SEQUENCE: &[(char, char)] = &[('0', '9'), ('@', '@')];
+
 impl KeySet {
-    /// Parses an expression; `shadows` says whether the items with these keys belong to shadows.
-    pub fn new(expression: &str, shadows: bool) -> Result<KeySet, String> {
-        Ok(KeySet {
-            prefix: fixed_prefix(expression).to_owned(),
-            keys: automaton(expression)?,
+    /// The keys that consist of these parts; `shadows` says whether the items with these keys belong to shadows.
+    pub fn new<'a>(parts: impl IntoIterator<Item = KeyPart<'a>>, shadows: bool) -> KeySet {
+        let mut keys = Builder::default();
+        for part in parts {
+            match part {
+                KeyPart::Text(text) => keys.text(text),
+                KeyPart::Any => keys.one_or_more(Chars::Fixed(ANY)),
+                KeyPart::Id => keys.one_or_more(Chars::Fixed(ID)),
+                KeyPart::Sequence => {
+                    keys.one(Chars::Fixed(SEQUENCE));
+                    keys.any_number(Chars::Fixed(ID));
+                }
+            }
+        }
+        KeySet {
+            keys: keys.matched_at_the_end(),
             shadows,
-        })
+        }
     }
 
     /// Returns `false` if no key of the set can match the expression of a registration, and `true` otherwise or if
-    /// that is too much work to find out.
+    /// that is too much work to find out. Assertions other than `^` and `$`, such as word boundaries, are taken to hold.
     pub fn overlaps(&self, expression: &str) -> bool {
-        let (own, other) = (self.prefix.as_str(), fixed_prefix(expression));
-        if !own.starts_with(other) && !other.starts_with(own) {
-            return false;
-        }
-        let Ok(other) = automaton(expression) else {
+        let Ok(hir) = hir(expression) else {
             return true;
         };
-        Walk::new(&self.keys).meets(Walk::new(&other))
-    }
-}
-
-/// The literal at the start of an expression that every match starts with, as far as it is found without parsing.
-fn fixed_prefix(expression: &str) -> &str {
-    let anchored = expression.strip_prefix('^').unwrap_or_default();
-    if expression.contains('|') {
-        return "";
-    }
-    let special = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '#' | ' ' | '-' | '_' | ':');
-    let (literal, rest) = anchored.split_at(anchored.find(special).unwrap_or(anchored.len()));
-    match rest.chars().next() {
-        // The last character may be optional.
-        Some('?' | '*' | '{') => &literal[..literal.len().saturating_sub(1)],
-        _ => literal,
-    }
-}
-
-fn automaton(expression: &str) -> Result<DFA, String> {
-    let nfa = thompson::Compiler::new()
-        .configure(thompson::Config::new().which_captures(thompson::WhichCaptures::None))
-        .build_from_hir(&hir(expression)?)
-        .map_err(|error| error.to_string())?;
-    let config = DFA::config()
-        // A word boundary beside a character that is not ASCII ends the search without an answer.
-        .unicode_word_boundary(true)
-        .cache_capacity(CACHE_BYTES)
-        .skip_cache_capacity_check(true)
-        .minimum_cache_clear_count(Some(0));
-    let builder = DFA::builder().configure(config).build_from_nfa(nfa);
-    builder.map_err(|error| error.to_string())
-}
-
-/// One automaton, read byte by byte.
-struct Walk<'d> {
-    dfa: &'d DFA,
-    cache: Cache,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Position {
-    At(LazyStateID),
-    /// Every continuation matches.
-    Matched,
-}
-
-/// The automaton cannot tell, or only with too much memory.
-struct Unknown;
-
-impl<'d> Walk<'d> {
-    fn new(dfa: &'d DFA) -> Walk<'d> {
-        let cache = dfa.create_cache();
-        Walk { dfa, cache }
-    }
-
-    fn start(&mut self) -> Result<Position, Unknown> {
-        let start = self.dfa.start_state(&mut self.cache, &start::Config::new());
-        start.map(Position::At).map_err(|_| Unknown)
-    }
-
-    /// The position after a byte, or after the end of the key; `None` if nothing can match any more.
-    fn step(&mut self, from: Position, byte: Option<u8>) -> Result<Option<Position>, Unknown> {
-        let Position::At(state) = from else {
-            return Ok(Some(from));
-        };
-        let next = match byte {
-            Some(byte) => self.dfa.next_state(&mut self.cache, state, byte),
-            None => self.dfa.next_eoi_state(&mut self.cache, state),
-        };
-        match next.map_err(|_| Unknown)? {
-            next if next.is_match() => Ok(Some(Position::Matched)),
-            next if next.is_dead() => Ok(None),
-            next if next.is_quit() => Err(Unknown),
-            next => Ok(Some(Position::At(next))),
+        let mut other = Builder::default();
+        other.any_number(Chars::Fixed(ANY));
+        match other.expression(&hir) {
+            Ok(()) => meets(&self.keys, &other.matched()).unwrap_or(true),
+            Err(automaton::Unknown) => true,
         }
     }
-
-    /// Searches for a key that both match.
-    fn meets(self, other: Walk<'_>) -> bool {
-        self.search(other).unwrap_or(true)
-    }
-
-    fn search(mut self, mut other: Walk<'_>) -> Result<bool, Unknown> {
-        let bytes = distinguished(self.dfa, other.dfa);
-        let start = (self.start()?, other.start()?);
-        let (mut seen, mut open) = (HashSet::from([start]), vec![start]);
-        while let Some((one, another)) = open.pop() {
-            let ends = (self.step(one, None)?, other.step(another, None)?);
-            if matches!(ends, (Some(Position::Matched), Some(Position::Matched))) {
-                return Ok(true);
-            }
-            for &byte in &bytes {
-                let next = (
-                    self.step(one, Some(byte))?,
-                    other.step(another, Some(byte))?,
-                );
-                if let (Some(one), Some(another)) = next
-                    && seen.insert((one, another))
-                {
-                    open.push((one, another));
-                }
-            }
-            if seen.len() > PAIRS {
-                return Err(Unknown);
-            }
-        }
-        Ok(false)
-    }
 }
 
-/// One byte of each group that neither automaton tells apart.
-fn distinguished(one: &DFA, other: &DFA) -> Vec<u8> {
-    let mut seen = HashSet::new();
-    let classes = |byte: u8| (one.byte_classes().get(byte), other.byte_classes().get(byte));
-    (0..=u8::MAX)
-        .filter(|byte| seen.insert(classes(*byte)))
-        .collect()
+/// A place in a key. An empty key has one that is both its start and its end.
+#[derive(Clone, Copy)]
+struct Place {
+    start: bool,
+    end: bool,
+}
+
+const START: Place = Place {
+    start: true,
+    end: false,
+};
+const INSIDE: Place = Place {
+    start: false,
+    end: false,
+};
+
+/// Searches for a key of the set that the expression matches; `None` if that takes too much memory.
+fn meets(keys: &Automaton, expression: &Automaton) -> Option<bool> {
+    let pairs = keys.len() * expression.len();
+    if pairs > PAIRS {
+        return None;
+    }
+    let mut seen = vec![0u8; pairs];
+    let mut open = Vec::new();
+    let mut visit = |open: &mut Vec<_>, a: u32, b: u32, place: Place| {
+        let pair = &mut seen[a as usize * expression.len() + b as usize];
+        let bit = 1 << (u8::from(place.start) + 2 * u8::from(place.end));
+        if *pair & bit == 0 {
+            *pair |= bit;
+            open.push((a, b, place));
+        }
+    };
+    visit(&mut open, 0, 0, START);
+    while let Some((a, b, place)) = open.pop() {
+        if !place.end {
+            // The key may end here.
+            visit(&mut open, a, b, Place { end: true, ..place });
+        }
+        match (keys.state(a), expression.state(b)) {
+            (State::Either(first, second), _) => {
+                visit(&mut open, *first, b, place);
+                visit(&mut open, *second, b, place);
+            }
+            (_, State::Either(first, second)) => {
+                visit(&mut open, a, *first, place);
+                visit(&mut open, a, *second, place);
+            }
+            (State::Start(next), _) if place.start => visit(&mut open, *next, b, place),
+            (_, State::Start(next)) if place.start => visit(&mut open, a, *next, place),
+            (State::End(next), _) if place.end => visit(&mut open, *next, b, place),
+            (_, State::End(next)) if place.end => visit(&mut open, a, *next, place),
+            (State::Matched, State::Matched) => return Some(true),
+            (State::One(these, next), State::One(those, after))
+                if !place.end && these.intersect(those) =>
+            {
+                visit(&mut open, *next, *after, INSIDE);
+            }
+            // The expression matches whatever follows.
+            (State::One(these, next), State::Matched) if !place.end && !these.is_empty() => {
+                visit(&mut open, *next, b, INSIDE);
+            }
+            _ => {}
+        }
+    }
+    Some(false)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::oracle::Oracle;
     use super::*;
+
+    const READING: [KeyPart<'_>; 5] = [
+        KeyPart::Text("SENSOR#"),
+        KeyPart::Id,
+        KeyPart::Text("#READ#"),
+        KeyPart::Id,
+        KeyPart::Text("#"),
+    ];
 
     #[test]
     fn expressions_overlap_with_the_keys_that_they_can_match() {
-        let readings = KeySet::new("^SENSOR#[^#]+#READ#[^#]+#[@0-9][^#]*$", false).unwrap();
+        let readings = KeySet::new(READING.into_iter().chain([KeyPart::Sequence]), false);
         for (expression, expected) in [
             ("", true),
             ("door", true),
@@ -178,6 +168,7 @@ mod tests {
             ("^SENSOR#door-1#READ#2026", true),
             ("(?i)^sensor#.*#read#", true),
             (r"\bdoor\b", true),
+            (r"^SENSOR#\bdoor\b#STATE$", false),
             ("#READ#", true),
             ("^(DS|SENSOR)#", true),
             ("#STATE", true),
@@ -189,33 +180,81 @@ mod tests {
             ("^[^#]+#[^#]+$", false),
             ("READ$", true),
             ("^$", false),
+            ("[a&&b]", false),
         ] {
             assert_eq!(readings.overlaps(expression), expected, "{expression}");
         }
     }
 
     #[test]
-    fn an_expression_starts_with_a_literal_only_if_every_match_does() {
-        for (expression, literal) in [
-            ("^DS#My House#.*", "DS#My House#"),
-            ("^DS", "DS"),
-            ("^DS?", "D"),
-            ("^DS{0,1}", "D"),
-            ("^DS+", "DS"),
-            ("^?DS", ""),
-            ("^DS#|SENSOR#", ""),
-            ("^(?i)ds", ""),
-            ("DS", ""),
-            ("^é", ""),
-        ] {
-            assert_eq!(fixed_prefix(expression), literal, "{expression}");
-        }
+    fn too_much_work_counts_as_an_overlap() {
+        let keys = KeySet::new([KeyPart::Text("SENSOR#")], false);
+        assert!(!keys.overlaps("^(?:SENSOR#)?[ab]*a[ab]{20}#never"));
+        // Too many states, and too many pairs of them.
+        assert!(keys.overlaps("^(?:[ab]{200}){1000}#never"));
+        let keys = KeySet::new([KeyPart::Text("SENSOR#of a long name and no id")], false);
+        assert!(keys.overlaps("^(?:[ab]{200}){200}#never"));
     }
 
-    /// A key with 2^20 states to tell apart.
-    #[test]
-    fn too_much_work_counts_as_an_overlap() {
-        let keys = KeySet::new("^SENSOR#", false).unwrap();
-        assert!(keys.overlaps("^(?:SENSOR#)?[ab]*a[ab]{20}#never"));
+    fn part() -> impl Strategy<Value = KeyPart<'static>> {
+        prop_oneof![
+            Just(KeyPart::Text("a#")),
+            Just(KeyPart::Text("b")),
+            Just(KeyPart::Text("é#ab")),
+            Just(KeyPart::Text("#0")),
+            Just(KeyPart::Any),
+            Just(KeyPart::Id),
+            Just(KeyPart::Sequence),
+        ]
+    }
+
+    fn expression() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            4 => "[ab#é0]{1,4}",
+            1 => Just("[ab]".to_owned()),
+            1 => Just("[^#]".to_owned()),
+            1 => Just(".".to_owned()),
+            1 => Just("(?s:.)".to_owned()),
+            1 => Just("[@0-9]".to_owned()),
+            1 => Just(r"\w".to_owned()),
+            1 => Just("(?i:A#)".to_owned()),
+            1 => Just("[a&&b]".to_owned()),
+            1 => Just("^".to_owned()),
+            1 => Just("$".to_owned()),
+            1 => Just(String::new()),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                4 => proptest::collection::vec(inner.clone(), 1..4).prop_map(|all| all.concat()),
+                1 => proptest::collection::vec(inner.clone(), 2..4)
+                    .prop_map(|all| format!("(?:{})", all.join("|"))),
+                1 => (inner, prop_oneof![
+                    Just("*"), Just("+"), Just("?"), Just("{2}"), Just("{1,3}"), Just("{0,2}"), Just("{2,}"), Just("*?"),
+                ]).prop_map(|(one, times)| format!("(?:{one}){times}")),
+            ]
+        })
+    }
+
+    fn anchored() -> impl Strategy<Value = String> {
+        (any::<bool>(), expression(), any::<bool>()).prop_map(|(start, middle, end)| {
+            let (start, end) = (if start { "^" } else { "" }, if end { "$" } else { "" });
+            format!("{start}(?:{middle}){end}")
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn finds_what_deterministic_automata_of_bytes_find(
+            parts in proptest::collection::vec(part(), 0..6),
+            expressions in proptest::collection::vec(anchored(), 1..8),
+        ) {
+            let (keys, oracle) = (KeySet::new(parts.clone(), false), Oracle::new(&parts));
+            for expression in &expressions {
+                if let Some(expected) = oracle.overlaps(expression) {
+                    prop_assert_eq!(keys.overlaps(expression), expected, "{:?} {}", parts, expression);
+                }
+            }
+        }
     }
 }

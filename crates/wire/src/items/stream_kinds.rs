@@ -190,12 +190,8 @@ struct Search {
 
 impl Default for Search {
     fn default() -> Search {
-        let kinds = ItemKind::ALL.iter().filter_map(|kind| {
-            let shadows = matches!(kind, ItemKind::Shadow(_));
-            // Every expression of an item kind is valid, as a test shows.
-            let keys = KeySet::new(&kind.key_expression(), shadows).ok()?;
-            Some((kind.stream_kind()?, keys))
-        });
+        let kinds = ItemKind::ALL.iter();
+        let kinds = kinds.filter_map(|kind| Some((kind.stream_kind()?, kind.keys())));
         Search {
             keys: kinds.collect(),
             found: HashMap::new(),
