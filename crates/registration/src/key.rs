@@ -19,7 +19,7 @@ use crate::glob::Glob;
 use crate::limits::{KEY_AUTOMATON_BYTES, KEY_BYTES, KEY_NESTING};
 pub(crate) use inner::Inner;
 pub(crate) use literals::Literals;
-pub use overlap::{KeyPart, KeySet};
+pub use overlap::{KeyExpression, KeyPart, KeySet};
 pub(crate) use prefixes::Prefixes;
 
 /// Complexity below which an expression always compiles within the limit, so that it need not be compiled to check.

@@ -37,7 +37,7 @@ pub use arn::{Arn, Queue};
 pub use change::{Change, DiffCell, KeyAttributes, LazyDiff, Operation, ShadowRef};
 pub use explain::{Evaluated, Explanation, Trace, explain, trace};
 pub use form::Form;
-pub use key::{KeyPart, KeySet};
+pub use key::{KeyExpression, KeyPart, KeySet};
 pub use leaf::{Leaf, LeafChange, MatchedLeaf};
 pub use pattern::Pattern;
 pub use plan::{Scratch, plan, wants};

@@ -6,7 +6,7 @@ use antumbra_shadow::{State, View};
 
 use crate::change::{Change, Operation};
 use crate::form::Form;
-use crate::key::{Key, KeySet, Literals};
+use crate::key::{Key, KeyExpression, KeySet, Literals};
 use crate::leaf::paths::PathScratch;
 use crate::leaf::{Leaf, MatchedLeaf};
 use crate::limits::NAME_BYTES;
@@ -127,10 +127,13 @@ impl Registration {
         self.on.key.is_none() || self.on.state.is_some() || self.form.is_of_shadows()
     }
 
-    /// Returns `false` if the registration matches no change of the items with these keys, and `true` if it may.
-    pub fn can_match(&self, keys: &KeySet) -> bool {
-        match &self.on.key {
-            _ if !self.enabled || (self.matches_only_shadows() && !keys.shadows) => false,
+    /// Returns a test of keys: `false` if the registration matches no change of the items with these keys, and `true`
+    /// if it may.
+    pub fn can_match(&self) -> impl Fn(&KeySet) -> bool {
+        let key = self.on.key.as_deref().map(KeyExpression::new);
+        let (enabled, only_shadows) = (self.enabled, self.matches_only_shadows());
+        move |keys| match &key {
+            _ if !enabled || (only_shadows && !keys.shadows) => false,
             None => keys.shadows,
             Some(expression) => keys.overlaps(expression),
         }

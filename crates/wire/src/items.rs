@@ -294,6 +294,8 @@ fn id<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use antumbra_registration::KeyExpression;
+
     use super::*;
 
     #[test]
@@ -337,7 +339,7 @@ mod tests {
             for &other in ItemKind::ALL {
                 // A message's key may be the same as an item's of the main table with fixed keys.
                 if kind.is_in_messages_table() == other.is_in_messages_table() {
-                    let key = format!("^{}$", key(other));
+                    let key = KeyExpression::new(&format!("^{}$", key(other)));
                     assert_eq!(keys.overlaps(&key), kind == other, "{kind:?} {other:?}");
                 }
             }

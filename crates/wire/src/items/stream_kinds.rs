@@ -212,8 +212,9 @@ impl Search {
         let found = self.found.entry((key.to_string(), only_shadows));
         let found = found.or_insert_with(|| {
             let mut kinds = BTreeSet::new();
+            let can_match = registration.can_match();
             for (kind, keys) in &self.keys {
-                if !kinds.contains(kind) && registration.can_match(keys) {
+                if !kinds.contains(kind) && can_match(keys) {
                     kinds.insert(*kind);
                 }
             }
