@@ -619,6 +619,7 @@ class Check:
                 connection.request("GET", path, headers={"cookie": cookie, "accept-encoding": "zstd"})
                 response = connection.getresponse()
                 times.append(time.perf_counter() - start)
+                expect(response.status == 200, f"{path} answers {response.status}")
                 size = len(response.read())
                 whole.append(time.perf_counter() - start)
                 connection.close()
@@ -691,10 +692,11 @@ def main():
     stack = Stack(arguments.binary, REPOSITORY)
     browser = None
     try:
+        browser = Browser()
+        # Before the stack is filled, which may take longer than the ten minutes of a URL.
+        browser.open(stack.login_url())
         print(f"== filling the stack with {arguments.devices} devices", flush=True)
         fill(stack, arguments.devices)
-        browser = Browser()
-        browser.open(stack.login_url())
         one = Check(stack, browser, pathlib.Path(arguments.axe).read_text(), arguments.screenshots)
         attempt("the printed URL opens the console", lambda: browser.wait("Fleet", "return document.title.startsWith('Fleet')") and None)
         if arguments.images:

@@ -122,7 +122,11 @@ async fn a_page_of_the_list_gets_no_rows_of_other_pages() {
     // The last row of the first page, and the last one of the second page.
     for id in ["lamp-055", "lamp-049"] {
         send(&console, led(&console, id, 1, "\"on\"")).await;
-        let stream = if id == "lamp-055" { &mut second } else { &mut first };
+        let stream = if id == "lamp-055" {
+            &mut second
+        } else {
+            &mut first
+        };
         let row = stream.until("</tr>").await;
         assert_eq!(row.matches("<tr").count(), 1, "{row}");
         assert!(row.contains(&format!("/device?id={id}\"")), "{row}");
@@ -205,7 +209,10 @@ async fn a_deleted_device_has_no_live_state() {
     let mut events = Events::open(&console, "/events?page=device&id=lamp").await;
     send(&console, led(&console, "lamp", 1, "1")).await;
     let sent = events.until("</li>\n\n").await;
-    assert!(sent.contains("<section class=\"panel\" id=\"state\" hidden>"), "{sent}");
+    assert!(
+        sent.contains("<section class=\"panel\" id=\"state\" hidden>"),
+        "{sent}"
+    );
 }
 
 #[tokio::test]

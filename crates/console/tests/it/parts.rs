@@ -58,7 +58,9 @@ async fn a_signal_changes_the_place_the_row_and_the_open_sensor() {
 
 /// The parts in events of a stream.
 fn parts_of(events: &str) -> Vec<String> {
-    let parts = events.split("\n\n").filter(|event| event.starts_with("event: part"));
+    let parts = events
+        .split("\n\n")
+        .filter(|event| event.starts_with("event: part"));
     let data = |event: &str| {
         let lines = event.lines().filter_map(|line| line.strip_prefix("data: "));
         lines.collect::<Vec<_>>().join("\n")
