@@ -58,6 +58,12 @@
 
   // A fragment replaces the element with its id; focus and selection stay.
   const unknown = new Set();
+  let showing = 0;
+  // New rows of a list are shown together, or counted while somebody reads there.
+  const showUnknown = () => {
+    showing = 0;
+    if (isRead(one("[data-rows]"))) held(unknown.size, "shadow"); else refresh();
+  };
   const replace = (html) => {
     const fresh = parse(html);
     const old = fresh && document.getElementById(fresh.id);
@@ -67,7 +73,8 @@
       if ("leftOut" in fresh.dataset) return;
       if (!one("[data-rows]")) return reload();
       unknown.add(fresh.id);
-      return held(unknown.size, "shadow");
+      showing ||= setTimeout(showUnknown, 500);
+      return;
     }
     // The shadow came or went: more of the page is another.
     if (old.hidden !== fresh.hidden) return reload();
@@ -195,7 +202,12 @@
       const fresh = part.id ? page.getElementById(part.id) : page.querySelector("[data-rows]");
       if (!fresh || part.contains(document.activeElement)) continue;
       part.replaceWith(document.adoptNode(fresh));
-      if ("rows" in fresh.dataset) { unknown.clear(); held(0, "shadow"); }
+      if (!("rows" in fresh.dataset)) continue;
+      for (const id of unknown) { const row = document.getElementById(id); if (row) tint(row); }
+      unknown.clear();
+      // The list may end with another row now.
+      const { events } = page.querySelector("[data-events]").dataset;
+      if (holder.dataset.events !== events) { holder.dataset.events = events; connect(); }
     }
     slide();
   };

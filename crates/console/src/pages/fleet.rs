@@ -332,7 +332,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
         return html! { section.panel { (nothing(view, prefix, filter, fleet)) } };
     }
     html! {
-        section.panel {
+        section.panel data-rows {
             header {
                 (crumbs(view, prefix))
                 nav.line aria-label="Next level" {
@@ -350,7 +350,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
                     th { "Shadow" } th.p1 { "Newest value" } th.p2 { "Field" } th { "Delta" }
                     th.num.p2 { "Reported" } th.num.p2 { "Desired" } th.p1 { "Last change" } th.num.p3 { "Size" }
                 } }
-                tbody data-rows { @for row in &fleet.rows { (render_row(view, row, true)) } }
+                tbody { @for row in &fleet.rows { (render_row(view, row, true)) } }
             }
             footer {
                 span {
