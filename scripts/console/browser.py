@@ -118,6 +118,10 @@ class Browser:
             actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
+    def point(self, x, y):
+        """Moves the mouse."""
+        self.devtools("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
     def node(self, selector):
         """Finds an element without a script of the page."""
         document = self.devtools("DOM.getDocument", depth=0)["root"]["nodeId"]

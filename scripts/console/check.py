@@ -8,12 +8,13 @@ import time
 import urllib.parse
 
 from browser import Browser
-from fleet import BUSY, FREEZER, Stack, fill
+from fleet import BUSY, FREEZER, HOSTILE, HOSTILE_CITY, HOSTILE_SOURCE, LONG_SENSOR, LONG_SHADOW, Stack, fill
+from png import shrink
 from sheets import write_sheets
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 FREEZER_QUERY = urllib.parse.quote(FREEZER, safe="")
-HOSTILE_QUERY = urllib.parse.quote("<script>alert(1)</script>#\u202eevil#<img src=x onerror=alert(1)>", safe="")
+HOSTILE_QUERY = urllib.parse.quote(HOSTILE, safe="")
 # Name, path, and a click that selects something.
 PAGES = [
     ("fleet", "/", None),
@@ -28,6 +29,26 @@ PAGES = [
     ("deliveries-new", "/deliveries?new=1", None),
     ("inbox", "/inbox?source=testThing", None),
     ("queues", "/queues?queue=quarantine&read=1&plan=1", None),
+]
+# Pages with content that tries to break out of them or to widen them.
+HOSTILE_PAGES = [
+    ("Fleet", {"prefix": "W" * 400}),
+    ("Fleet", {"prefix": HOSTILE, "open": "1"}),
+    ("device", {"id": LONG_SHADOW}),
+    ("device", {"id": LONG_SHADOW, "at": "-1s", "from": "-1h", "edit": "1"}),
+    ("device", {"id": "\u202e" + "W" * 900, "at": "W" * 900, "path": "/" + "W" * 900}),
+    ("live", {"prefix": LONG_SHADOW, "pattern": "{" + "W" * 900}),
+    ("registrations", {"name": HOSTILE, "shadow": LONG_SHADOW}),
+    ("sensors", {}),
+    ("sensors", {"city": HOSTILE_CITY}),
+    ("sensors", {"city": HOSTILE_CITY, "building": HOSTILE_CITY, "id": LONG_SENSOR}),
+    ("sensors", {"id": HOSTILE + "W" * 900}),
+    ("deliveries", {"client": "hostile"}),
+    ("deliveries", {"client": "hostile", "sensor": LONG_SENSOR, "status": "W" * 300}),
+    ("deliveries", {"client": "W" * 900, "delivery": "W" * 900}),
+    ("inbox", {"source": HOSTILE_SOURCE}),
+    ("inbox", {"source": "W" * 900, "message": "W" * 900}),
+    ("queues", {"queue": "quarantine", "reason": "W" * 900, "message": HOSTILE, "read": "1"}),
 ]
 NAVIGATION = ["Fleet", "Live", "Registrations", "Sensors", "Deliveries", "Inbox", "Queues"]
 PAGE_BYTES = 60 * 1024
@@ -89,27 +110,141 @@ class Check:
                         browser.wait("the selection", "return document.querySelector('aside') !== null")
                     label = f"{name}, {scheme}, {width} px"
                     browser.screenshot(self.screenshots / f"{name}-{scheme}-{width}.png")
-                    inner, outer = browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
-                    check(f"{label}: no horizontal scrolling", inner <= outer, "" if inner <= outer else f"{inner} > {outer}")
-                    browser.script(self.axe)
-                    found = browser.script_async(
-                        "const done = arguments[0]; axe.run().then((found) => done([found.passes.length, found.violations"
-                        ".filter((one) => ['serious', 'critical'].includes(one.impact))"
-                        ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`)]))"
-                    )
-                    check(f"{label}: axe-core", found[0] > 0 and not found[1], "; ".join(found[1]))
+                    self.fits(label)
+                    self.accessible(label)
         browser.scheme("light")
         browser.size(ZOOMED_WIDTH)
         for name, path, _ in PAGES:
             self.open(path)
-            inner, outer = browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
-            check(f"{name}, 200 % zoom: no horizontal scrolling", inner <= outer, "" if inner <= outer else f"{inner} > {outer}")
+            self.fits(f"{name}, 200 % zoom")
         # A script in the content of a device would have opened a dialog, and each step after it would have failed.
         check("nothing of hostile content runs", browser.script("return document.querySelectorAll('main script, main img').length") == 0)
         hosts = browser.requested_hosts() - {self.stack.http}
         check("no request to another host", not hosts, ", ".join(hosts))
         errors = browser.errors()
         check("no error in the browser's console", not errors, "; ".join(errors[:3]))
+
+    def fits(self, label):
+        inner, outer = self.browser.script("return [document.documentElement.scrollWidth, window.innerWidth]")
+        check(f"{label}: no horizontal scrolling", inner <= outer, "" if inner <= outer else f"{inner} > {outer}")
+
+    def accessible(self, label):
+        self.browser.script(self.axe)
+        found = self.browser.script_async(
+            "const done = arguments[0]; axe.run().then((found) => done([found.passes.length, found.violations"
+            ".filter((one) => ['serious', 'critical'].includes(one.impact))"
+            ".map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`)]))"
+        )
+        check(f"{label}: axe-core", found[0] > 0 and not found[1], "; ".join(found[1]))
+
+    def hostile_pages(self):
+        """Content and URLs that try to break out of the pages or to widen them."""
+        browser = self.browser
+        for width in (1280, 360):
+            browser.size(width)
+            for number, (page, query) in enumerate(HOSTILE_PAGES):
+                path = "/" if page == "Fleet" else f"/{page}"
+                self.open(f"{path}?{urllib.parse.urlencode(query)}")
+                browser.screenshot(self.screenshots / f"hostile-{number:02}-{page}-{width}.png")
+                self.fits(f"hostile {page} {number}, {width} px")
+                added = browser.script("return document.querySelectorAll('main script, main img, main svg[onload], [onerror]').length")
+                check(f"hostile {page} {number}, {width} px: only text", added == 0 and browser.script("return document.querySelector('h1, h2') !== null"))
+        browser.errors()
+
+    def empty_pages(self):
+        """Every page of a stack that is empty."""
+        browser = self.browser
+        for scheme, width in (("light", 1280), ("dark", 360)):
+            browser.scheme(scheme)
+            browser.size(width)
+            for name in NAVIGATION:
+                self.open("/" if name == "Fleet" else f"/{name.lower()}")
+                browser.screenshot(self.screenshots / f"empty-{name.lower()}-{width}.png")
+                self.fits(f"empty {name}, {scheme}, {width} px")
+                self.accessible(f"empty {name}, {scheme}, {width} px")
+        browser.scheme("light")
+        browser.size(1280)
+
+        def appears():
+            self.open("/")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            self.stack.report("lamp-7", {"led": {"value": "on"}})
+            browser.wait("the first shadow", "return document.body.innerText.includes('lamp-7')", 3)
+
+        def device_comes_and_goes():
+            self.open("/device?id=lamp-8")
+            expect("does not exist" in browser.text(), "it exists")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            self.stack.report("lamp-8", {"led": {"value": "on"}})
+            gone = "return document.body.innerText.includes('does not exist')"
+            browser.wait("its state", f"return document.querySelector('#state') !== null && !document.querySelector('#state').hidden && !({gone[7:]})", 3)
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            self.stack.api("DELETE", "/v1/shadows/lamp-8")
+            browser.wait("it is gone", gone, 3)
+
+        attempt("the first shadow appears on an empty Fleet", appears)
+        attempt("a device appears on its page, and disappears", device_comes_and_goes)
+
+    def other_pages_of_the_list(self):
+        """Changes of shadows on other pages of the list are not new shadows."""
+        browser = self.browser
+
+        def bar():
+            self.open("/")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            expect(browser.script("return document.querySelector('a[rel=next]') !== null"), "there is one page only")
+            self.stack.report("zzz", {"led": {"value": time.time()}})
+            # A shadow of this page, after the other one.
+            first = browser.script("return new URL(document.querySelector('tbody a').href).searchParams.get('id')")
+            self.stack.report(first, {"led": {"value": "seen-7302"}})
+            browser.wait("the change", "return document.querySelector('tbody').innerText.includes('seen-7302')", 3)
+            expect(browser.script("return document.querySelector('#held').hidden"), "the bar counts a shadow of another page")
+
+        def filtered():
+            self.open("/?open=1&prefix=zzz")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            browser.script("window.marked = true")
+            self.stack.report("zzz", {"led": {"value": time.time()}})
+            self.stack.api("PATCH", "/v1/shadows/zzz-2/desired", {"led": {"value": "on"}})
+            browser.wait("the shadow that passes the filter", "return document.querySelector('tbody')?.innerText.includes('zzz-2')", 3)
+            expect(browser.script("return window.marked === undefined"), "the page was not read again")
+
+        attempt("changes on other pages of the list are not counted", bar)
+        attempt("a filtered list shows what passes the filter", filtered)
+
+    def stopped(self):
+        """A page that is open while the stack stops and starts again."""
+        browser, stack = self.browser, self.stack
+        note = "document.querySelector('#lost')?.innerText"
+
+        def lost():
+            self.open("/")
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            stack.stop()
+            browser.wait("the note", f"return {note}?.includes('Reconnecting')", 10)
+            expect(browser.script("return document.querySelector('.dot.ok') === null"), "the page says that it is live")
+
+        def logged_out():
+            stack.start_again()
+            browser.wait("the note says what to do", f"return {note}?.includes('press Enter in its terminal')", 15)
+            self.open("/sensors")
+            expect("Open the console from your terminal" in browser.text(), "the page opens without a session")
+
+        def comes_back():
+            browser.open(stack.login_url())
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            stack.stop()
+            stack.start_again()
+            browser.wait("the note says what to do", f"return {note}?.includes('press Enter in its terminal')", 15)
+            url = stack.login_url()
+            # As another tab does.
+            browser.script_async("const done = arguments[1]; fetch(arguments[0]).then(() => done())", url)
+            browser.wait("the page is live again", "return document.querySelector('.dot.ok') !== null && document.querySelector('#lost') === null", 10)
+
+        attempt("a page says that the stack stopped", lost)
+        attempt("a page of the time before says how to log in", logged_out)
+        attempt("a page is live again after a login in another tab", comes_back)
+        browser.errors()
 
     def navigation(self):
         browser = self.browser
@@ -176,7 +311,7 @@ class Check:
             until_parameter("T shows ages", "time", "value === null")
             browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
             browser.keys("p")
-            browser.wait("P pauses", "return document.querySelector('[data-pause]').getAttribute('aria-pressed') === 'true'")
+            browser.wait("P pauses", "return document.querySelector('#timebar [data-pause]').getAttribute('aria-pressed') === 'true'")
             browser.keys("p")
             browser.wait("P resumes", "return document.querySelector('.dot.ok') !== null")
             focused = "return document.activeElement.getAttribute('href')"
@@ -429,6 +564,9 @@ class Check:
             browser.type(browser.find("textarea[name=patch]"), '{"mode":"normal"}')
             browser.click(browser.find("#edit .primary"))
             browser.wait("the conflict", "return document.body.innerText.includes('Your text is kept')")
+            # The browser reports the status of a page that is a conflict.
+            errors = browser.errors()
+            expect(all("status of 422" in error for error in errors), "; ".join(errors))
             browser.click(browser.find("button[form=edit-form]"))
             browser.wait("it is applied", "return document.querySelector('.toast')?.innerText.includes('Written')")
 
@@ -481,6 +619,7 @@ class Check:
                 connection.request("GET", path, headers={"cookie": cookie, "accept-encoding": "zstd"})
                 response = connection.getresponse()
                 times.append(time.perf_counter() - start)
+                expect(response.status == 200, f"{path} answers {response.status}")
                 size = len(response.read())
                 whole.append(time.perf_counter() - start)
                 connection.close()
@@ -537,6 +676,7 @@ class Check:
                 browser.wait("the change", "return location.search.includes('change=')")
                 browser.script("scrollTo(0, 0)")
             browser.screenshot(directory / f"{name}.png", whole=False)
+            shrink(directory / f"{name}.png")
 
 
 def main():
@@ -552,10 +692,11 @@ def main():
     stack = Stack(arguments.binary, REPOSITORY)
     browser = None
     try:
+        browser = Browser()
+        # Before the stack is filled, which may take longer than the ten minutes of a URL.
+        browser.open(stack.login_url())
         print(f"== filling the stack with {arguments.devices} devices", flush=True)
         fill(stack, arguments.devices)
-        browser = Browser()
-        browser.open(stack.login_url())
         one = Check(stack, browser, pathlib.Path(arguments.axe).read_text(), arguments.screenshots)
         attempt("the printed URL opens the console", lambda: browser.wait("Fleet", "return document.title.startsWith('Fleet')") and None)
         if arguments.images:
@@ -568,6 +709,10 @@ def main():
         one.live_parts()
         one.use()
         one.figures()
+        one.hostile_pages()
+        one.other_pages_of_the_list()
+        one.stopped()
+        one.empty_pages()
     finally:
         if browser:
             browser.close()

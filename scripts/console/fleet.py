@@ -17,6 +17,13 @@ FREEZER = "House A#Kitchen#Freezer"
 BUSY = "House A#Attic#Gateway"
 BUSY_FIELDS = 500
 BUSY_CHANGES = 10_000
+HOSTILE = "<script>alert(1)</script>#\u202eevil#<img src=x onerror=alert(1)>"
+# Names that try to break out of a page or to widen it, at the limits of their lengths.
+LONG_SHADOW = "W" * 500 + "#" + "\u202e" + "M" * 400
+HOSTILE_CITY = "<svg onload=alert(4)>\u202e" + "W" * 70
+HOSTILE_SOURCE = "'><img src=x onerror=alert(5)>" + "W" * 90
+HOSTILE_CLIENT = "<script>alert(6)<\u2215script>\u202e" + "W" * 220
+LONG_SENSOR = "sensor-" + "w" * 57
 REGISTRATIONS = {
     "freezer-too-warm": {
         "description": "One alert when the freezer warms past -15 degrees.",
@@ -61,6 +68,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 class Stack:
     def __init__(self, binary, repository):
+        self.binary = binary
         self.home = pathlib.Path(tempfile.mkdtemp())
         registrations = self.home / "registrations"
         registrations.mkdir()
@@ -71,10 +79,14 @@ class Stack:
             (registrations / f"{name}.json").write_text(json.dumps({"name": name, **rule}, indent=2))
         self.receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
         threading.Thread(target=self.receiver.serve_forever, daemon=True).start()
+        self.start()
+
+    def start(self, http_port="0"):
         ready, self.log = self.home / "ready.json", self.home / "log"
-        ports = [part for name in ("dynamodb", "aws", "mqtt", "http") for part in (f"--{name}-port", "0")]
-        command = [binary, "local", "--memory", *ports, "--ready-file", ready, "--token", "fleet"]
-        command += ["--registrations", registrations, "--webhook-allow", "http://127.0.0.1"]
+        ready.unlink(missing_ok=True)
+        ports = [part for name in ("dynamodb", "aws", "mqtt") for part in (f"--{name}-port", "0")]
+        command = [self.binary, "local", "--memory", *ports, "--http-port", http_port, "--ready-file", ready, "--token", "fleet"]
+        command += ["--registrations", self.home / "registrations", "--webhook-allow", "http://127.0.0.1"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.log.open("w"), stderr=subprocess.STDOUT, cwd=self.home)
         deadline = time.monotonic() + 60
         while not ready.exists() or not ready.stat().st_size:
@@ -85,9 +97,16 @@ class Stack:
         self.http = self.addresses["http"].removeprefix("http://")
         self.aws = self.addresses["aws"].removeprefix("http://")
 
-    def close(self):
+    def stop(self):
         self.process.terminate()
         self.process.wait()
+
+    def start_again(self):
+        """Starts an empty stack on the same port."""
+        self.start(self.http.rsplit(":", 1)[1])
+
+    def close(self):
+        self.stop()
         self.receiver.shutdown()
 
     def login_url(self):
@@ -144,8 +163,8 @@ def fill(stack, devices):
     stack.api("PATCH", f"/v1/shadows/{quoted(FREEZER)}/desired", {"mode": "eco", "firmware": "3.0"})
     for at in range(60):
         stack.report(FREEZER, {"temp": temperature(-18 + (at * 7 % 13) / 2), "door": {"value": "open" if at % 9 == 0 else "closed"}, "firmware": f"2.{at // 20}"})
-    hostile = "<script>alert(1)</script>#\u202eevil#<img src=x onerror=alert(1)>"
-    stack.report(hostile, {"<b>name</b>": "</td><script>alert(2)</script>", "long": "x" * 300_000, "\u202ertl": "</textarea>"})
+    stack.report(LONG_SHADOW, {"W" * 300: {"W" * 300: {"value": "W" * 1000, "unit": "W" * 100}}})
+    stack.report(HOSTILE, {"<b>name</b>": "</td><script>alert(2)</script>", "long": "x" * 300_000, "\u202ertl": "</textarea>"})
     stack.report(BUSY, {f"field{at:04}": {"value": at} for at in range(BUSY_FIELDS)})
     for at in range(BUSY_CHANGES):
         # Never the value that the field has.
@@ -166,6 +185,10 @@ def fill(stack, devices):
             sensor = {"id": f"door-{floor}{room:02}", "type": "temp" if room == 8 else "lock", "silenceAfterSeconds": 20 if room == 3 and floor > 1 else 3600}
             place = {"city": "Poznań", "building": "A" if room < 8 else "B", "floor": str(floor), "room": f"{floor}{room:02}"}
             stack.api("POST", "/v1/sensors", {**sensor, "location": place})
+    stack.api("POST", "/v1/clients", {"id": "hostile", "name": HOSTILE_CLIENT, "url": f"{hook}/{'W' * 900}", "mode": "latest"})
+    place = {"city": HOSTILE_CITY, "building": HOSTILE_CITY, "floor": HOSTILE_CITY, "room": HOSTILE_CITY}
+    stack.api("POST", "/v1/sensors", {"id": LONG_SENSOR, "type": "lock", "location": place})
+    stack.api("PUT", f"/v1/clients/hostile/sensors/{LONG_SENSOR}")
     now = time.time()
     for sensor in ("door-201", "door-208"):
         past = [{"value": round(19 + 3 * math.sin(at / 14) + (at * 7 % 5) / 4, 1), "unit": "°C", "time": now - 86000 + 300 * at} for at in range(285) if not 120 < at < 140]
@@ -178,6 +201,7 @@ def fill(stack, devices):
     for at in range(12):
         signals = [{"sensor_id": f"door-{floor}{room:02}", "data": (at + room) % 2} for floor in range(-1, 4) for room in range(1, 8)]
         stack.api("POST", "/v1/signals", {"signals": signals})
+    stack.api("POST", "/v1/signals", {"signals": [{"sensor_id": LONG_SENSOR, "data": 1}]})
     stack.api("POST", "/v1/clients/dash-1/disable?reason=410%20Gone")
     stack.api("POST", "/v1/clients/night-watch/test")
     inbound = stack.sqs("GetQueueUrl", {"QueueName": "antumbra-inbound"})["QueueUrl"]
@@ -185,6 +209,7 @@ def fill(stack, devices):
         thing = ["testThing", "gateway-03", "meter-0091"][at % 3]
         message = {"thingName": thing, "epochTime": 1794844259 + at, "tempSensor1F": "72.50", "pulses": 9007199254740993}
         stack.sqs("SendMessage", {"QueueUrl": inbound, "MessageBody": json.dumps(message)})
+    stack.sqs("SendMessage", {"QueueUrl": inbound, "MessageBody": json.dumps({"thingName": HOSTILE_SOURCE, "epochTime": 1794844259, "W" * 500: "W" * 5000})})
     for text in ["{", "no JSON <script>alert(3)</script>", "[1,2]", "{", "{"]:
         stack.sqs("SendMessage", {"QueueUrl": inbound, "MessageBody": text})
 
@@ -195,7 +220,7 @@ def fill(stack, devices):
         deliveries = stack.api("GET", "/v1/clients/night-watch/deliveries")["deliveries"]
         found = {
             "quarantined messages": (queues["quarantine"], 5),
-            "sources of messages": (len(stack.api("GET", "/v1/messages")["sources"]), 3),
+            "sources of messages": (len(stack.api("GET", "/v1/messages")["sources"]), 4),
             "deliveries": (sum(delivery["status"] == "delivered" for delivery in deliveries), 5),
             "lost sensors": (len(stack.api("GET", "/v1/sensors?connection=LOST")["sensors"]), 2),
             "recorded changes": (len(stack.api("GET", f"/v1/shadows/{quoted(FREEZER)}/history")["entries"]), 61),

@@ -57,16 +57,27 @@
   };
 
   // A fragment replaces the element with its id; focus and selection stay.
-  let unknown = new Set();
+  const unknown = new Set();
+  let showing = 0;
+  // New rows of a list are shown together, or counted while somebody reads there.
+  const showUnknown = () => {
+    showing = 0;
+    if (isRead(one("[data-rows]"))) held(unknown.size, "shadow"); else refresh();
+  };
   const replace = (html) => {
     const fresh = parse(html);
     const old = fresh && document.getElementById(fresh.id);
     if (!fresh) return;
     if (!old) {
-      if (!one("[data-rows]")) return location.reload();
+      // The filter of the page leaves the row out.
+      if ("leftOut" in fresh.dataset) return;
+      if (!one("[data-rows]")) return reload();
       unknown.add(fresh.id);
-      return held(unknown.size, "shadow");
+      showing ||= setTimeout(showUnknown, 500);
+      return;
     }
+    // The shadow came or went: more of the page is another.
+    if (old.hidden !== fresh.hidden) return reload();
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     if (old.hasAttribute("aria-current")) fresh.setAttribute("aria-current", old.getAttribute("aria-current"));
     old.replaceWith(fresh);
@@ -168,7 +179,9 @@
   };
   const release = () => {
     const list = one("#stream");
-    for (const entry of waiting.splice(0)) insert(list, entry);
+    for (const entry of waiting.splice(0)) {
+      if (!document.getElementById(entry.id)) insert(list, entry);
+    }
     held(0, "change");
   };
   one("#held a")?.addEventListener("click", (event) => {
@@ -178,18 +191,23 @@
     scrollTo(0, 0);
   });
 
-  // What changed while nobody listened: the lists of the page, read again.
+  // What changed while nobody listened: the lists of the page, read again. A new stream sends parts by itself, and a page with
+  // parts may have read the messages of a queue, which happens on request only.
   const refresh = async () => {
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (!response.ok) return;
+    if (one("[data-part]")) return;
+    const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    if (!response?.ok) return;
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    for (const part of all("[data-part]")) {
-      const fresh = page.getElementById(part.id);
-      if (fresh) swap(fresh.outerHTML);
-    }
     for (const part of all("[data-rows], #state, #timeline, #stream, #timebar")) {
       const fresh = part.id ? page.getElementById(part.id) : page.querySelector("[data-rows]");
-      if (fresh && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(fresh));
+      if (!fresh || part.contains(document.activeElement)) continue;
+      part.replaceWith(document.adoptNode(fresh));
+      if (!("rows" in fresh.dataset)) continue;
+      for (const id of unknown) { const row = document.getElementById(id); if (row) tint(row); }
+      unknown.clear();
+      // The list may end with another row now.
+      const { events } = page.querySelector("[data-events]").dataset;
+      if (holder.dataset.events !== events) { holder.dataset.events = events; connect(); }
     }
     slide();
   };
@@ -202,10 +220,23 @@
       note.append(make("div"), make("button", { className: "btn small", type: "button", textContent: "Reconnect", onclick: connect }));
       holder.prepend(note);
     }
-    one("div", note).textContent =
-      `Not live: the connection was lost ${age(lostSince)}. Values are as of then. Reconnecting; no change is lost.`;
+    const since = `Not live: the connection was lost ${age(lostSince)}. Values are as of then.`;
+    one("div", note).textContent = isLoggedOut
+      ? `${since} The console was started again: press Enter in its terminal and open the URL that it prints.`
+      : `${since} Reconnecting; no change is lost.`;
   };
   setInterval(lost, 1000);
+
+  // The browser opens a stream again unless the server refused it. Then the reason is asked for, and the page tries later.
+  let isLoggedOut = false;
+  const refused = async (stream) => {
+    const asking = new AbortController();
+    const response = await fetch(stream.url, { signal: asking.signal }).catch(() => null);
+    isLoggedOut = response?.status === 401;
+    asking.abort();
+    lost();
+    setTimeout(() => { if (source === stream) connect(); }, 3000);
+  };
 
   const connect = () => {
     if (!holder || !holder.dataset.events || (paused && !isStreaming()) || document.hidden) return;
@@ -214,6 +245,7 @@
     source.addEventListener("ready", () => {
       if (opened++ > 0) refresh();
       lostSince = 0;
+      isLoggedOut = false;
       one("#lost")?.remove();
       show(!paused, "Paused");
     });
@@ -221,10 +253,11 @@
     source.addEventListener("entry", (event) => add(event.data));
     source.addEventListener("part", (event) => swap(event.data));
     source.addEventListener("reload", reload);
-    source.addEventListener("lagged", refresh);
-    source.onerror = () => {
+    source.addEventListener("lagged", () => one("[data-part]") ? connect() : refresh());
+    source.onerror = ({ target }) => {
       lostSince ||= Date.now();
       show(false, "Not live");
+      if (target === source && target.readyState === EventSource.CLOSED) refused(target);
     };
   };
   const disconnect = (text) => {

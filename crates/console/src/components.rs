@@ -121,19 +121,37 @@ pub(crate) fn empty(title: &str, body: &Markup) -> Markup {
 pub(crate) fn cmd(command: &str) -> Markup {
     html! {
         div.cmd {
-            code { (command) }
+            code { bdi { (command) } }
             button.btn.quiet.small.push type="button" data-copy=(command) aria-label="Copy command" hidden { "Copy" }
         }
     }
 }
 
-/// Quotes a text for a shell.
+/// Quotes a text for a shell. A terminal acts on control characters even inside quotes, and marks of direction reorder the
+/// command for its reader, so both are written as escapes of bash and zsh.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
     }
+    if !text.chars().any(is_unseen) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut quoted = "$'".to_owned();
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => quoted.extend(['\\', c]),
+            c if is_unseen(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "'"
+}
+
+/// A control character, or a mark of the direction of text.
+fn is_unseen(c: char) -> bool {
+    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_mark
 }
 
 /// The command `antumbra` with the options of this deployment.
@@ -292,5 +310,9 @@ mod tests {
             "<bdi class=\"id\">&lt;script&gt;alert(1)&lt;/script&gt;<i>#</i><wbr><b>\u{202e}x</b></bdi>"
         );
         assert_eq!(quoted("a'b; rm"), r"'a'\''b; rm'");
+        assert_eq!(
+            quoted("a'\\\u{15}\n\u{202e}b"),
+            r"$'a\'\\\u0015\u000a\u202eb'"
+        );
     }
 }

@@ -221,9 +221,22 @@ pub(crate) fn pretty(text: &str) -> Markup {
     }
 }
 
+/// A text of JSON without the spaces between its parts.
+fn minified(text: &str) -> String {
+    let (mut is_string, mut is_escaped) = (false, false);
+    let is_kept = |c: &char| {
+        let is_part = is_string || !c.is_ascii_whitespace();
+        is_string ^= *c == '"' && !is_escaped;
+        is_escaped = is_string && *c == '\\' && !is_escaped;
+        is_part
+    };
+    text.chars().filter(is_kept).collect()
+}
+
 /// A text of JSON as people edit it.
 pub(crate) fn editable(text: &str) -> String {
-    let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
+    let minified = minified(text);
+    let Ok(raw) = serde_json::from_str::<&RawValue>(&minified) else {
         return text.to_owned();
     };
     let mut out = String::new();
@@ -297,6 +310,16 @@ mod tests {
             ]
             .join("\n")
         );
+    }
+
+    #[test]
+    fn texts_are_edited_as_they_are_printed_however_they_were_written() {
+        let text = "{\n      \"old\": {\n        \"temp\": {\n          \"value\": [\n            {\n              \"numeric\": [\n                \"<=\",\n                -15.0\n              ]\n            }\n          ]\n        }\n      },\n      \"s p\": \" a\\\" b\\\\\" }";
+        assert_eq!(
+            editable(text),
+            "{\n  \"old\": { \"temp\": { \"value\": [{ \"numeric\": [\"<=\", -15.0] }] } },\n  \"s p\": \" a\\\" b\\\\\"\n}"
+        );
+        assert_eq!(editable("{ not JSON"), "{ not JSON");
     }
 
     #[test]

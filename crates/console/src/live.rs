@@ -23,11 +23,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver};
-use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::matches::Match;
-use crate::pages::fleet::{FleetRow, read_rows, render_row};
-use crate::pages::{changes, device};
+use crate::pages::fleet::{FleetRow, read_rows};
+use crate::pages::{changes, device, fleet};
 use crate::state::Console;
 use crate::view::View;
 
@@ -322,10 +322,7 @@ impl Rows {
 
 /// The changes that a page shows.
 enum Page {
-    Fleet {
-        prefix: String,
-        name: Option<String>,
-    },
+    Fleet,
     Device(ShadowId),
     Live(changes::Filter),
 }
@@ -341,13 +338,10 @@ pub(crate) async fn events(mut view: View) -> Response {
             Err(invalid) => return invalid.to_string().into_response(),
         },
         Some("live") => Page::Live(changes::Filter::of(&view)),
-        _ => Page::Fleet {
-            prefix: view.get("prefix").unwrap_or_default().to_owned(),
-            name: view.get("name").map(str::to_owned),
-        },
+        _ => Page::Fleet,
     };
     view.show_as(match &page {
-        Page::Fleet { .. } => "/",
+        Page::Fleet => "/",
         Page::Device(_) => "/device",
         Page::Live(_) => "/live",
     });
@@ -357,8 +351,8 @@ pub(crate) async fn events(mut view: View) -> Response {
         view,
         page,
         receiver,
-        last: None,
-        catch_up: is_live.then(|| Instant::now() + CATCH_UP),
+        rendered: None,
+        due: is_live.then(|| Instant::now() + CATCH_UP),
         ready: vec![SseEvent::default().event("ready").data("live")],
     };
     let events = stream::unfold(listener, |mut listener| async move {
@@ -375,10 +369,10 @@ struct Listener {
     view: View,
     page: Page,
     receiver: Receiver<News>,
-    /// Time at which a device was rendered last.
-    last: Option<Instant>,
-    /// Time at which the feed is read once.
-    catch_up: Option<Instant>,
+    /// Time at which the state of a device was rendered last.
+    rendered: Option<Instant>,
+    /// Time at which Live reads the feed once, or the state of a device is rendered again.
+    due: Option<Instant>,
     /// Events to send, last first.
     ready: Vec<SseEvent>,
 }
@@ -389,16 +383,16 @@ impl Listener {
             if let Some(event) = self.ready.pop() {
                 return Some(event);
             }
-            let news = match self.catch_up {
-                Some(at) => match timeout_at(at, self.receiver.recv()).await {
-                    Ok(news) => news,
-                    Err(_) => {
-                        self.catch_up = None;
-                        self.read_feed().await;
-                        continue;
-                    }
-                },
-                None => self.receiver.recv().await,
+            let news = match self.due {
+                // Also while news come without a pause.
+                Some(at) if at <= Instant::now() => None,
+                Some(at) => timeout_at(at, self.receiver.recv()).await.ok(),
+                None => Some(self.receiver.recv().await),
+            };
+            let Some(news) = news else {
+                self.due = None;
+                self.read_due().await;
+                continue;
             };
             let news = match news {
                 Ok(News::Stop) | Err(RecvError::Closed) => return None,
@@ -409,19 +403,23 @@ impl Listener {
             };
             self.view.now = self.view.console.now();
             match (&self.page, news) {
-                (Page::Fleet { prefix, name }, News::Row(row)) => {
-                    let is_named = name.as_ref().is_none_or(|name| name == row.shadow.name());
-                    if is_named && row.shadow.id().starts_with(prefix) {
-                        self.push("fragment", render_row(&self.view, &row).into_string());
+                (Page::Fleet, News::Row(row)) => {
+                    if let Some(row) = fleet::live_row(&self.view, &row) {
+                        self.push("fragment", row.into_string());
                     }
                 }
                 (Page::Device(shadow), News::Change(change)) if *shadow == change.of.shadow => {
-                    let shadow = shadow.clone();
                     let matches = change.matches.as_deref().unwrap_or_default();
                     let recorded = &change.of.change;
-                    let entry = device::timeline_entry(&self.view, &shadow, recorded, matches);
-                    self.device(&shadow).await;
-                    self.push("entry", changes::into_list("timeline", entry));
+                    let entry = device::live_entry(&self.view, shadow, recorded, matches);
+                    let next = self.rendered.map(|rendered| rendered + ROW_INTERVAL);
+                    match next.filter(|next| *next > Instant::now()) {
+                        Some(next) => self.due = Some(next),
+                        None => self.read_due().await,
+                    }
+                    if let Some(entry) = entry {
+                        self.push("entry", changes::into_list("timeline", entry));
+                    }
                 }
                 (Page::Live(filter), News::Change(change)) if filter.keeps(&change.of) => {
                     let entry = changes::entry(&self.view, &change, false);
@@ -429,6 +427,14 @@ impl Listener {
                 }
                 _ => {}
             }
+        }
+    }
+
+    async fn read_due(&mut self) {
+        match &self.page {
+            Page::Fleet => {}
+            Page::Device(shadow) => self.device(&shadow.clone()).await,
+            Page::Live(_) => self.read_feed().await,
         }
     }
 
@@ -453,18 +459,20 @@ impl Listener {
         }
     }
 
-    /// Renders the state of a device, at most four times a second.
+    /// Renders the state of a device.
     async fn device(&mut self, shadow: &ShadowId) {
-        if let Some(last) = self.last {
-            sleep_until(last + ROW_INTERVAL).await;
-        }
-        self.last = Some(Instant::now());
+        self.due = None;
+        self.rendered = Some(Instant::now());
+        self.view.now = self.view.console.now();
         let shadows = &self.view.console.services.shadows;
         let read = pin!(shadows.read(shadow, DocumentSet::Both)).await;
-        if let Ok(read) = read {
-            let panel = device::state_panel(&self.view, Some(&read), None);
-            self.push("fragment", panel.into_string());
-        }
+        let read = match read {
+            Err(error) if error.is_not_found() => None,
+            Err(_) => return,
+            Ok(read) => Some(read),
+        };
+        let panel = device::state_panel(&self.view, read.as_ref(), None);
+        self.push("fragment", panel.into_string());
     }
 
     fn push(&mut self, name: &str, html: String) {

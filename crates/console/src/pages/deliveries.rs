@@ -147,8 +147,8 @@ fn head(view: &View) -> Markup {
         div.head {
             h1 { "Deliveries" }
             span.mute { "Webhooks to the clients of sensors" }
-            span.push.soft { (live_state(live_text(view))) }
             div.actions {
+                span.soft { (live_state(live_text(view))) }
                 @if view.writes() { a.btn href={ (view.href(PATH, &[("new", "1")])) "#new" } { "New client" } }
                 @else { button.btn disabled title="start with --write" { "New client" } }
             }

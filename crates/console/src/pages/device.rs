@@ -37,7 +37,7 @@ use crate::view::{Nav, View, refused};
 
 use recorded::Recorded;
 pub(crate) use state::{lateness, panel as state_panel};
-pub(crate) use timeline::{entry as timeline_entry, values as change_values};
+pub(crate) use timeline::{live_entry, values as change_values};
 
 /// Names of shadows that a page links to.
 const NAMES: usize = 20;
@@ -52,8 +52,10 @@ const RANGES: [(&str, &str, u64); 5] = [
 ];
 const DEFAULT_RANGE: &str = "6h";
 
+const PATH: &str = "/device";
+
 pub(super) fn routes() -> Router<Arc<Console>> {
-    Router::new().route("/device", get(show).post(edit::desire))
+    Router::new().route(PATH, get(show).post(edit::desire))
 }
 
 /// The shadow that the URL names.
@@ -215,7 +217,7 @@ fn content(
 ) -> Markup {
     let at = device.at();
     html! {
-        div.stack #device data-events=[at.is_none().then(|| events(view, &device.shadow))] {
+        div.stack #device data-events=[events(view, device)] {
             @if let Some(fault) = &fault { (error_note("The time cannot be read.", fault, view)) }
             (moment(view, device, recorded))
             @if let Ok(Some(recorded)) = recorded { (time_bar::panel(view, device, recorded)) }
@@ -243,18 +245,10 @@ fn content(
     }
 }
 
-fn events(view: &View, shadow: &ShadowId) -> String {
-    let (id, name) = (shadow.id(), shadow.name());
-    let fields = view.get("fields").unwrap_or_default();
-    view.href(
-        crate::live::PATH,
-        &[
-            ("page", "device"),
-            ("id", id),
-            ("name", name),
-            ("fields", fields),
-        ],
-    )
+/// The event stream of the state now. The state that it sends is what this URL shows.
+fn events(view: &View, device: &Device) -> Option<String> {
+    let events = view.events(PATH, &[]);
+    events.filter(|_| device.at().is_none())
 }
 
 fn json(device: &Device) -> Response {

@@ -196,8 +196,9 @@ impl Filter {
 /// A page of the list.
 struct Fleet {
     rows: Vec<FleetRow>,
-    /// Shadows that were read, and the last of them.
+    /// Shadows that were read, and the first and the last of them.
     read: usize,
+    first: Option<ShadowId>,
     last: Option<ShadowId>,
     next: Option<Cursor>,
 }
@@ -206,6 +207,7 @@ async fn load(view: &View, prefix: &str, filter: &Filter) -> Result<Fleet, Strin
     let mut fleet = Fleet {
         rows: Vec::new(),
         read: 0,
+        first: None,
         last: None,
         next: view.get("cursor").map(|cursor| Cursor(cursor.to_owned())),
     };
@@ -218,6 +220,7 @@ async fn load(view: &View, prefix: &str, filter: &Filter) -> Result<Fleet, Strin
         let rows = read_rows(&view.console, &page.rows).await;
         let rows = rows.map_err(|error| error.to_string())?;
         fleet.read += page.rows.len();
+        fleet.first = fleet.first.or_else(|| page.rows.first().cloned());
         fleet.last = page.rows.last().cloned().or(fleet.last);
         fleet
             .rows
@@ -246,7 +249,7 @@ async fn show(view: View) -> Response {
                 }
             }
         }
-        div.stack #fleet data-events=(events(&view, prefix, &filter)) {
+        div.stack #fleet data-events=(events(&view, found.as_ref().ok())) {
             (form(&view, prefix, &filter))
             @match &found {
                 Ok(fleet) => (list(&view, prefix, &filter, fleet)),
@@ -262,21 +265,42 @@ async fn show(view: View) -> Response {
 }
 
 /// The event stream of this page; none if it is paused.
-fn events(view: &View, prefix: &str, filter: &Filter) -> String {
-    match view.get("live") {
-        Some("0") => String::new(),
-        _ => {
-            let name = if filter.is_main_only {
-                DEFAULT_NAME
-            } else {
-                ""
-            };
-            view.href(
-                crate::live::PATH,
-                &[("page", "fleet"), ("prefix", prefix), ("name", name)],
-            )
-        }
+fn events(view: &View, fleet: Option<&Fleet>) -> String {
+    let [from, to] = fleet.map_or([None, None], |fleet| extent(view, fleet));
+    let is_past_the_end = view.get("cursor").is_some() && from.is_none();
+    if view.get("live") == Some("0") || fleet.is_some() && is_past_the_end {
+        return String::new();
     }
+    let get = |name: &str| view.get(name).unwrap_or_default();
+    let filter = ["prefix", "name", "since", "open"].map(|name| (name, get(name)));
+    let extent = [
+        ("page", "fleet"),
+        ("from", from.unwrap_or_default()),
+        ("to", to.unwrap_or_default()),
+    ];
+    view.href(crate::live::PATH, &[&extent[..], &filter].concat())
+}
+
+/// The least and the greatest id that this page of the list can show; `None` where no other page is before or behind it.
+fn extent<'f>(view: &View, fleet: &'f Fleet) -> [Option<&'f str>; 2] {
+    // Very long ids are listed in no order.
+    let listed = fleet.rows.iter().map(|row| &row.shadow);
+    let ids = || listed.clone().chain(&fleet.first).chain(&fleet.last);
+    let from = ids().map(ShadowId::id).min();
+    let to = ids().map(ShadowId::id).max();
+    [
+        from.filter(|_| view.get("cursor").is_some()),
+        to.filter(|_| fleet.next.is_some()),
+    ]
+}
+
+/// A row for live updates; `None` if it belongs to another page of the list.
+pub(crate) fn live_row(view: &View, row: &FleetRow) -> Option<Markup> {
+    let id = row.shadow.id();
+    let is_here = id.starts_with(view.get("prefix").unwrap_or_default())
+        && view.get("from").is_none_or(|from| id >= from)
+        && view.get("to").is_none_or(|to| id <= to);
+    is_here.then(|| render_row(view, row, Filter::of(view).keeps(row)))
 }
 
 fn form(view: &View, prefix: &str, filter: &Filter) -> Markup {
@@ -308,7 +332,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
         return html! { section.panel { (nothing(view, prefix, filter, fleet)) } };
     }
     html! {
-        section.panel {
+        section.panel data-rows {
             header {
                 (crumbs(view, prefix))
                 nav.line aria-label="Next level" {
@@ -318,7 +342,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
                 }
             }
             div.held-back #held role="status" hidden {
-                span { } a href=(view.with(&[("cursor", "")])) { "Show them" }
+                span { } a href=(view.with(&[])) { "Show them" }
             }
             table.fixed {
                 colgroup { col; col.w11.p1; col.w8.p2; col.wd; col.w4.p2; col.w4.p2; col.w11.p1; col.w4.p3; }
@@ -326,7 +350,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
                     th { "Shadow" } th.p1 { "Newest value" } th.p2 { "Field" } th { "Delta" }
                     th.num.p2 { "Reported" } th.num.p2 { "Desired" } th.p1 { "Last change" } th.num.p3 { "Size" }
                 } }
-                tbody data-rows { @for row in &fleet.rows { (render_row(view, row)) } }
+                tbody { @for row in &fleet.rows { (render_row(view, row, true)) } }
             }
             footer {
                 span {
@@ -435,8 +459,8 @@ fn row_id(shadow: &ShadowId) -> String {
     format!("r{hash:016x}")
 }
 
-/// One row; live updates replace it by its id.
-pub(crate) fn render_row(view: &View, row: &FleetRow) -> Markup {
+/// One row; live updates replace it by its id. The filter of the page may leave it out.
+fn render_row(view: &View, row: &FleetRow, is_kept: bool) -> Markup {
     let value = |cell: &Cell| {
         html! {
             bdi.val { (cell.text) @if let Some(unit) = &cell.unit { " " (cut(unit)) } }
@@ -449,7 +473,7 @@ pub(crate) fn render_row(view: &View, row: &FleetRow) -> Markup {
     };
     let pointers = row.open_pointers.join(" ");
     html! {
-        tr id=(row_id(&row.shadow)) {
+        tr id=(row_id(&row.shadow)) data-left-out[!is_kept] {
             td title=(cut(row.shadow.id())) {
                 (shadow_link(view, &row.shadow))
                 span.sub.only-narrow {

@@ -218,6 +218,10 @@ fn render(view: &View, model: &Model<'_>, suspensions: &[Suspension]) -> Markup 
         .map(|(state, time)| format!("{state}@{time}"));
     let change = change.filter(|_| view.get("at").is_none());
     let shown: Vec<(&str, &str)> = change.iter().map(|change| ("change", &**change)).collect();
+    let asked = Asked {
+        change: change.clone().or(model.asked.change.clone()),
+        ..model.asked.clone()
+    };
     html! {
         (head(view, model.files.len()))
         div.stack data-events=[view.events(PATH, &shown)] {
@@ -226,7 +230,7 @@ fn render(view: &View, model: &Model<'_>, suspensions: &[Suspension]) -> Markup 
                     @for problem in problems.iter().take(20) { bdi { (cut_at(problem, 600)) } br; }
                 }, &html! {}))
             }
-            (table(view, model.asked, &model.files, suspensions))
+            (table(view, &asked, &model.files, suspensions))
             (bench(view, model))
             (cmd(&command(view, "registrations explain change.json")))
         }

@@ -100,6 +100,121 @@ async fn a_changed_row_is_sent_to_pages_that_show_it() {
     assert!(!some.until("</tr>").await.contains("House A"));
 }
 
+/// The event stream that a page opens.
+pub(crate) fn events_of(page: &str) -> String {
+    let (_, rest) = page.split_once("data-events=\"").unwrap();
+    rest.split('"').next().unwrap().replace("&amp;", "&")
+}
+
+#[tokio::test]
+async fn a_page_of_the_list_gets_no_rows_of_other_pages() {
+    let console = TestConsole::start().await;
+    for n in 0..60 {
+        let id = format!("lamp-{n:03}");
+        console.report(&id, r#"{"led":"on"}"#).await;
+    }
+    let first = console.html("/").await;
+    let (_, rest) = first.split_once("rel=\"next\" href=\"").unwrap();
+    let next = rest.split('"').next().unwrap().replace("&amp;", "&");
+    let second = console.html(&next).await;
+    let mut first = Events::open(&console, &events_of(&first)).await;
+    let mut second = Events::open(&console, &events_of(&second)).await;
+    // The last row of the first page, and the last one of the second page.
+    for id in ["lamp-055", "lamp-049"] {
+        send(&console, led(&console, id, 1, "\"on\"")).await;
+        let stream = if id == "lamp-055" {
+            &mut second
+        } else {
+            &mut first
+        };
+        let row = stream.until("</tr>").await;
+        assert_eq!(row.matches("<tr").count(), 1, "{row}");
+        assert!(row.contains(&format!("/device?id={id}\"")), "{row}");
+    }
+    // A new shadow between those of the first page, and one behind the second page.
+    console.report("lamp-020b", "{}").await;
+    send(&console, led(&console, "lamp-020b", 1, "1")).await;
+    assert!(first.until("</tr>").await.contains("lamp-020b"));
+    console.report("lamp-100", "{}").await;
+    send(&console, led(&console, "lamp-100", 1, "1")).await;
+    let rows = second.until("lamp-100").await;
+    assert!(!rows.contains("lamp-020b"), "{rows}");
+}
+
+#[tokio::test]
+async fn rows_that_the_filter_leaves_out_are_marked() {
+    let console = TestConsole::start().await;
+    console.report("lamp-1", r#"{"led":"on"}"#).await;
+    console.report("lamp-2", r#"{"led":"on"}"#).await;
+    console.desire("lamp-2", r#"{"led":"off"}"#).await;
+    let page = console.html("/?open=1").await;
+    assert!(!page.contains("data-left-out"), "{page}");
+    let mut events = Events::open(&console, &events_of(&page)).await;
+    send(&console, led(&console, "lamp-1", 1, "1")).await;
+    let row = events.until("</tr>").await;
+    assert!(row.contains("data-left-out"), "{row}");
+    send(&console, led(&console, "lamp-2", 1, "1")).await;
+    let row = events.until("</tr>").await;
+    assert!(!row.contains("data-left-out"), "{row}");
+}
+
+#[tokio::test]
+async fn the_live_state_of_a_device_is_what_its_url_shows() {
+    let console = TestConsole::start().await;
+    let fields: Vec<String> = (0..500).map(|n| format!("\"f{n:03}\":{n}")).collect();
+    let report = format!("{{{}}}", fields.join(","));
+    console.report("many", &report).await;
+    let path = "/device?id=many&row=200&range=24h&chart=%2Ff001&path=%2Fled";
+    let page = console.html(path).await;
+    let mut events = Events::open(&console, &events_of(&page)).await;
+    let mut other = led(&console, "many", 1, "1");
+    let values = other.change.documents[0].values.as_mut().unwrap();
+    values[0].pointer = "/f001".to_owned();
+    send(&console, other).await;
+    send(&console, led(&console, "many", 2, "1")).await;
+    let sent = events.until("</li>\n\n").await;
+    let shown = text(&sent);
+    assert!(shown.contains("Rows 201 to 400 of 500."), "{shown}");
+    assert!(
+        sent.contains("/device?id=many&amp;range=24h&amp;chart=%2Ff001&amp;path=%2Fled&amp;row=0"),
+        "{sent}"
+    );
+    // Only changes of the path are in the timeline.
+    assert!(sent.contains("/led") && !sent.contains("v1 "), "{shown}");
+}
+
+#[tokio::test]
+async fn every_change_of_a_busy_device_is_sent_at_once() {
+    let console = TestConsole::start().await;
+    console.report("lamp", r#"{"led":"on"}"#).await;
+    let mut events = Events::open(&console, "/events?page=device&id=lamp").await;
+    let start = tokio::time::Instant::now();
+    for version in 1..=100 {
+        send(&console, led(&console, "lamp", version, "1")).await;
+    }
+    // In less time than a state for each of them would take.
+    let mut sent = events.until(" v100 ").await;
+    // The state is rendered again after the last change.
+    console.report("lamp", r#"{"led":"last"}"#).await;
+    send(&console, led(&console, "lamp", 101, "1")).await;
+    sent += &events.until("&quot;last&quot;").await;
+    let states = sent.matches("id=\"state\"").count();
+    let rendered_at_most = 4 * start.elapsed().as_secs() as usize + 5;
+    assert!((2..=rendered_at_most).contains(&states), "{states}");
+}
+
+#[tokio::test]
+async fn a_deleted_device_has_no_live_state() {
+    let console = TestConsole::start().await;
+    let mut events = Events::open(&console, "/events?page=device&id=lamp").await;
+    send(&console, led(&console, "lamp", 1, "1")).await;
+    let sent = events.until("</li>\n\n").await;
+    assert!(
+        sent.contains("<section class=\"panel\" id=\"state\" hidden>"),
+        "{sent}"
+    );
+}
+
 #[tokio::test]
 async fn a_device_shows_its_state_and_the_change() {
     let console = TestConsole::start().await;

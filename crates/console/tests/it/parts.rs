@@ -9,7 +9,7 @@ use antumbra_wire::items::ItemKind;
 
 use crate::deliveries::create;
 use crate::inbox::store;
-use crate::live::{Events, led, send};
+use crate::live::{Events, events_of, led, send};
 use crate::queues::{count, quarantine};
 use crate::sensors::{read, register};
 use crate::support::{TestConsole, TestOptions, csrf_of};
@@ -54,6 +54,61 @@ async fn a_signal_changes_the_place_the_row_and_the_open_sensor() {
         text.contains("href=\"/sensors?") && !text.contains("href=\"/events"),
         "{text}"
     );
+}
+
+/// The parts in events of a stream.
+fn parts_of(events: &str) -> Vec<String> {
+    let parts = events
+        .split("\n\n")
+        .filter(|event| event.starts_with("event: part"));
+    let data = |event: &str| {
+        let lines = event.lines().filter_map(|line| line.strip_prefix("data: "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    parts.map(data).collect()
+}
+
+#[tokio::test]
+async fn a_new_stream_sends_the_parts_as_the_page_has_them() {
+    const ANY: &str = r#"{"name":"any","on":{"state":"reported"},"to":{"sqs":{"queue":"q"}}}"#;
+    let console = TestConsole::start_with(TestOptions {
+        registrations: vec![("any.json".to_owned(), ANY.to_owned())],
+        ..TestOptions::default()
+    })
+    .await;
+    let reports = [r#"{"led":"off"}"#, r#"{"led":"on"}"#].map(str::to_owned);
+    console
+        .recorded_reports("lamp", &reports, std::time::Duration::from_secs(60))
+        .await;
+    let id = register(&console, "door-213", Some(["Poznań", "A", "2", "213"])).await;
+    read(&console, &id, &["3"]).await;
+    let watch = create(&console, "night-watch", "Night watch").await;
+    console.services.deliveries.test(&watch).await.unwrap();
+    store(&console, "meter", "1", r#"{"n":1}"#).await;
+    for path in [
+        "/registrations",
+        "/registrations?name=any&shadow=lamp",
+        "/registrations?name=any&old=%7B%7D&new=%7B%7D",
+        "/sensors",
+        "/sensors?city=Pozna%C5%84&building=A&id=door-213",
+        "/deliveries",
+        "/deliveries?client=night-watch&time=exact",
+        "/inbox",
+        "/inbox?source=meter",
+        "/queues",
+        "/queues?queue=quarantine",
+    ] {
+        let page = console.html(path).await;
+        let wanted = page.matches(" data-part").count();
+        let mut events = Events::open(&console, &events_of(&page)).await;
+        let mut sent = String::new();
+        while parts_of(&sent).len() < wanted || !sent.ends_with("\n\n") {
+            sent += &events.until("\n\n").await;
+        }
+        for part in parts_of(&sent) {
+            assert!(page.contains(&part), "{path}\n{part}\n{page}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -7,12 +7,13 @@ use antumbra_service::store::StoreError;
 use antumbra_shadow::{Document, State, Timestamp};
 
 use super::plot::{self, SERIES};
+use super::timeline;
 use crate::chart::{Points, Span};
 use crate::matches::MatchesByTime;
 use crate::view::View;
 
 /// Changes of the timeline, before similar ones fold.
-const SHOWN: usize = 100;
+const SHOWN: usize = 40;
 /// Changes above the one that is shown.
 const LATER: usize = 3;
 /// Changes of a page that are searched for a path, and such pages.
@@ -67,7 +68,7 @@ pub(super) async fn load(
     let Some(history) = &view.console.services.history else {
         return Ok(None);
     };
-    let path = view.get("path").filter(|path| path.starts_with('/'));
+    let path = timeline::shown_path(view);
     let query = ChangeQuery {
         shadow: id.clone(),
         from: Some(span.from),

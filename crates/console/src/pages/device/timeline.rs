@@ -20,7 +20,7 @@ const UNFOLDED: usize = 5;
 const RUN: usize = 4;
 
 pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup {
-    let path = view.get("path").filter(|path| path.starts_with('/'));
+    let path = shown_path(view);
     let at = device.at();
     let shown = &recorded.shown;
     let list = List {
@@ -67,6 +67,11 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
             }
         }
     }
+}
+
+/// The path that the URL filters the changes by.
+pub(super) fn shown_path(view: &View) -> Option<&str> {
+    view.get("path").filter(|path| path.starts_with('/'))
 }
 
 /// Says how far the changes were read.
@@ -164,15 +169,21 @@ impl List<'_> {
     }
 }
 
-/// A change that was just written. Live updates add it at the top.
-pub(crate) fn entry(
+/// A change that was just written, if the page shows its path. Live updates add it at the top.
+pub(crate) fn live_entry(
     view: &View,
     shadow: &ShadowId,
     change: &RecordedChange,
     matches: &[Match],
-) -> Markup {
+) -> Option<Markup> {
+    let mut change = change.clone();
+    if let Some(path) = shown_path(view)
+        && !change.keep_path(path)
+    {
+        return None;
+    }
     let when = view.ago(change.time);
-    rendered(view, shadow, change, matches, false, &when)
+    Some(rendered(view, shadow, &change, matches, false, &when))
 }
 
 fn rendered(

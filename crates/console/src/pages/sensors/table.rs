@@ -34,11 +34,12 @@ pub(super) fn table(view: &View, listed: &Listed, sensors: &[&SensorWithState]) 
             table.fixed {
                 colgroup {
                     col;
-                    @if !is_narrow { col class="w6 p1"; col class="w4 p1"; }
+                    col class="w6 p1";
+                    @if !is_narrow { col class="w4 p1"; }
                     col class="w6"; col class="w6"; col class="w11 p1";
                 }
                 thead { tr {
-                    th { "Sensor" } @if !is_narrow { th class="p1" { "Place" } th class="p1" { "Type" } } th { "State" } th { "Last seen" }
+                    th { "Sensor" } th class="p1" { "Place" } @if !is_narrow { th class="p1" { "Type" } } th { "State" } th { "Last seen" }
                     th class="p1" { "Silence" }
                 } }
                 @for (title, rows) in &groups {
@@ -76,10 +77,8 @@ fn row(view: &View, sensor: &SensorWithState) -> Markup {
     html! {
         tr id={ "s-" (id) } data-row aria-current=[(view.get("id") == Some(id)).then_some("true")] {
             td { a.mono href=(here(view, &[("id", id)])) { bdi { (cut(id)) } } span.sub.only-narrow { bdi { (cut(&place)) } } }
-            @if view.get("id").is_none() {
-                td class="p1 soft" title=(cut(&place)) { bdi { (cut(&place)) } }
-                td class="p1 soft" { bdi { (cut(sensor.sensor.sensor_type.as_str())) } }
-            }
+            td class="p1 soft" title=(cut(&place)) { bdi { (cut(&place)) } }
+            @if view.get("id").is_none() { td class="p1 soft" { bdi { (cut(sensor.sensor.sensor_type.as_str())) } } }
             @match state.and_then(|state| state.value.as_ref()) {
                 Some(value) => td class={ "val" @if is_lost { " mute" } } { bdi { (cut_at(&value.to_string(), 40)) } },
                 None => td.mute { "none" },
