@@ -33,6 +33,7 @@ impl History for DynamoDbDeliveries {
         query: &HistoryQuery,
         cursor: Option<&Cursor>,
     ) -> Result<Page<DeliveryRecord>, StoreError> {
+        query.check()?;
         let (partition, mut request) = match &query.subject {
             Subject::Client(id) => of_client(id.as_str(), query),
             Subject::Sensor(id) => of_sensor(id.as_str(), query),

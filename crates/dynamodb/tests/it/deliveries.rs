@@ -221,6 +221,16 @@ async fn histories_are_read_per_client_and_per_sensor_in_pages() {
         let mixed = fixture.deliveries.list(&other, page.next.as_ref()).await;
         assert!(mixed.is_err(), "{other:?}");
     }
+    for subject in [client(), sensor()] {
+        let reversed = HistoryQuery {
+            from: Some(at(104)),
+            to: Some(at(103)),
+            ..of(subject)
+        };
+        let refused = fixture.deliveries.list(&reversed, None).await.err();
+        let reason = refused.unwrap().to_string();
+        assert!(reason.contains("from is after to"), "{reason}");
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::id::DeliveryId;
 use super::message::DeliveryMessage;
 use crate::clients::{Client, ClientId, Mode, Secret, Secrets};
 use crate::paging::{Cursor, Page};
-use crate::sensors::{Generation, SensorId};
+use crate::sensors::{Generation, SensorId, TimeRange};
 use crate::store::{SendFuture, StoreError};
 
 /// Everything known about a delivery before an attempt.
@@ -185,6 +185,20 @@ impl HistoryQuery {
             oldest_first: false,
             limit: 100,
         }
+    }
+
+    /// Refuses a range of times that ends before it begins.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let (Some(from), Some(to)) = (self.from, self.to) else {
+            return Ok(());
+        };
+        let newest_first = !self.oldest_first;
+        TimeRange {
+            from,
+            to,
+            newest_first,
+        }
+        .check()
     }
 }
 
