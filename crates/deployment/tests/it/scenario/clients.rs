@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Scenario;
+use crate::calls::Call;
 use crate::endpoint::Reply;
 use crate::support::eventually;
 
@@ -74,6 +75,7 @@ impl Scenario {
             self.endpoints.wait(id, seen + 2).await;
         }
 
+        self.repeated_messages().await;
         self.deliveries_outside_of_the_queue().await;
         // 410 disables the clients: their deliveries are held until they are enabled.
         for id in ["newest", "all"] {
@@ -99,6 +101,39 @@ impl Scenario {
         self.until_count("all", "pending", |pending| pending == 0)
             .await;
         self.end_of_clients().await;
+    }
+
+    /// Messages that come again while the attempt of their delivery is in progress: they are hidden until it must have ended.
+    async fn repeated_messages(&self) {
+        let queues = [
+            ("newest", "antumbra-deliveries"),
+            ("all", "antumbra-deliveries.fifo"),
+        ];
+        for (id, _) in queues {
+            self.until_count(id, "pending", |pending| pending == 0)
+                .await;
+            self.endpoints.next(id, &[Reply::Slow(3000)]);
+        }
+        let seen = queues.map(|(id, _)| self.endpoints.seen(id).len());
+        self.signal(20).await;
+        for ((id, queue), seen) in queues.into_iter().zip(seen) {
+            let requests = self.endpoints.wait(id, seen + 1).await;
+            let body = &requests[seen].body;
+            let copy = json!({"id": body["id"], "sensor": body["sensor"]["id"]});
+            let call = self.home.sqs.send_message().message_body(copy.to_string());
+            let call = call
+                .queue_url(self.home.stack.queue_url(queue))
+                .message_group_id("copies");
+            let deduplication = queue.ends_with(".fifo").then(|| "copy".to_owned());
+            let call = call.set_message_deduplication_id(deduplication);
+            call.send().await.unwrap();
+        }
+        eventually("hidden copies", async || {
+            let calls = self.recorder.calls();
+            let hides = |call: &&Call| call.operation == "ChangeMessageVisibility";
+            (calls.iter().filter(hides).count() >= 2).then_some(())
+        })
+        .await;
     }
 
     /// Deliveries that become dead letters, wait in the due index, or are forged.
