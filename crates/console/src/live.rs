@@ -20,9 +20,11 @@ use antumbra_wire::items::ItemKind;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::matches::Match;
@@ -222,13 +224,30 @@ impl Live {
     }
 }
 
+/// Receives the changes from a task of its own. A read that waits for its turn in the embedded database must be polled, also while
+/// shadows are read here: it could have the turn, and nobody else would get it.
+fn received(follow: &Follow) -> mpsc::Receiver<Result<Vec<FollowedChange>, String>> {
+    let mut changes = (follow.open)();
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        while let Either::Left((Some(page), _)) =
+            select(changes.next(), pin!(sender.closed())).await
+        {
+            if sender.send(page).await.is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
 /// Follows the changes until nobody listens.
 async fn read(console: Weak<Console>, follow: Follow) {
-    let mut changes = (follow.open)();
+    let mut changes = received(&follow);
     let mut rows = Rows::default();
     let mut idle_since: Option<Instant> = None;
     loop {
-        let next = timeout(rows.wait(), changes.next()).await;
+        let next = timeout(rows.wait(), changes.recv()).await;
         let Some(console) = console.upgrade() else {
             return;
         };
@@ -252,11 +271,11 @@ async fn read(console: Weak<Console>, follow: Follow) {
             Ok(Some(Err(reason))) => {
                 tracing::warn!(reason, "the changes cannot be followed; trying again");
                 sleep(AFTER_ERROR).await;
-                changes = (follow.open)();
+                changes = received(&follow);
                 let _ = live.news.send(News::Missed);
             }
             Ok(None) => {
-                changes = (follow.open)();
+                changes = received(&follow);
                 let _ = live.news.send(News::Missed);
             }
             Err(_) => {}
