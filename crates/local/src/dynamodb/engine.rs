@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError, actions, ttl};
@@ -13,6 +14,7 @@ use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
+use tokio::task::JoinError;
 
 use super::idempotency::Tokens;
 use super::records::{self, RecordPage};
@@ -110,11 +112,30 @@ impl Engine {
         }
     }
 
+    /// Runs work on the storage when it is its turn. The work ends even if the caller is not polled again: the lock is
+    /// fair, and a turn that nobody takes would stop all others.
+    async fn turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Opened) -> T + Send + 'static,
+    ) -> T {
+        if let Ok(mut opened) = self.opened.try_lock() {
+            return work(&mut opened);
+        }
+        let opened = Arc::clone(&self.opened);
+        let turn = tokio::spawn(async move { work(&mut *opened.lock().await) });
+        match turn.await.map_err(JoinError::try_into_panic) {
+            Ok(result) => result,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime stops, and the caller with it.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
     /// Executes an operation on the JSON of a request; `None` if it does not exist.
     pub(super) async fn execute(
         &self,
         operation: &str,
-        body: &[u8],
+        body: &Bytes,
     ) -> Option<Result<String, DynoxideError>> {
         let writes = is_write(operation);
         macro_rules! operations {
@@ -167,44 +188,49 @@ impl Engine {
         Some(executed)
     }
 
-    async fn run<Q: DeserializeOwned, A: Serialize>(
+    async fn run<Q: DeserializeOwned + Send + 'static, A: Serialize + Send + 'static>(
         &self,
-        body: &[u8],
+        body: &Bytes,
         writes: bool,
-        execute: impl FnOnce(&Opened, Q) -> dynoxide::Result<A>,
+        execute: impl FnOnce(&Opened, Q) -> dynoxide::Result<A> + Send + 'static,
     ) -> dynoxide::Result<String> {
         let request = parse(body)?;
-        let mut opened = self.opened.lock().await;
-        let response = execute(&opened, request);
-        if writes {
-            opened.after_write();
-        }
+        let response = self.turn(move |opened| {
+            let response = execute(opened, request);
+            if writes {
+                opened.after_write();
+            }
+            response
+        });
         // Others have their turn while the response is printed.
-        drop(opened);
-        print(&response?)
+        print(&response.await?)
     }
 
     /// Executes a transaction, unless one with the same token was.
-    async fn once<Q: DeserializeOwned, A: Serialize>(
+    async fn once<Q: DeserializeOwned + Send + 'static, A: Serialize>(
         &self,
-        body: &[u8],
-        content: &str,
-        execute: impl FnOnce(&Storage, Q) -> dynoxide::Result<A>,
+        body: &Bytes,
+        content: &'static str,
+        execute: impl FnOnce(&Storage, Q) -> dynoxide::Result<A> + Send + 'static,
     ) -> dynoxide::Result<String> {
-        let request = parse(body)?;
-        // Locked until the response is known, so that two with one token cannot both execute.
-        let mut opened = self.opened.lock().await;
-        let Opened {
-            storage, tokens, ..
-        } = &mut *opened;
-        let response = tokens.once(body, content, || print(&execute(storage, request)?));
-        opened.after_write();
-        response
+        let (request, body) = (parse(body)?, body.clone());
+        // One turn until the response is known, so that two with one token cannot both execute.
+        self.turn(move |opened| {
+            let Opened {
+                storage, tokens, ..
+            } = opened;
+            let response = tokens.once(&body, content, || print(&execute(storage, request)?));
+            opened.after_write();
+            response
+        })
+        .await
     }
 
     /// Reads up to `limit` records at an iterator of a shard.
     pub(super) async fn records(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
-        records::page(&self.opened.lock().await.storage, iterator, limit)
+        let iterator = iterator.to_owned();
+        self.turn(move |opened| records::page(&opened.storage, &iterator, limit))
+            .await
     }
 }
 
@@ -258,5 +284,32 @@ fn unreadable(error: &serde_json::Error) -> DynoxideError {
         "SERIALIZATION" => DynoxideError::SerializationException(message.to_owned()),
         "" if !is_invalid => DynoxideError::SerializationException(message.to_owned()),
         _ => DynoxideError::ValidationException(message.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A response that its client does not read is not polled, nor what it waits for.
+    #[tokio::test]
+    async fn requests_that_are_not_polled_stop_nobody() {
+        let engine = Engine::memory().unwrap();
+        let body = Bytes::from_static(b"{}");
+        let held = engine.opened.lock().await;
+        let mut request = std::pin::pin!(engine.execute("ListTables", &body));
+        let mut read = std::pin::pin!(engine.records("none", 1));
+        assert!(futures_util::poll!(&mut request).is_pending());
+        assert!(futures_util::poll!(&mut read).is_pending());
+        // What the requests started waits for the lock too.
+        tokio::task::yield_now().await;
+        drop(held);
+        let other = engine.execute("ListTables", &body);
+        let other = tokio::time::timeout(Duration::from_secs(10), other).await;
+        assert!(other.expect("the engine hangs").unwrap().is_ok());
+        assert!(request.await.unwrap().is_ok());
+        assert!(read.await.is_err());
     }
 }

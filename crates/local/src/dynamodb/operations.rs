@@ -85,7 +85,7 @@ async fn respond(
 }
 
 /// Executes an operation and returns the status and the JSON of the response.
-async fn execute(engine: &Engine, operation: &str, body: &[u8]) -> (u16, String) {
+async fn execute(engine: &Engine, operation: &str, body: &Bytes) -> (u16, String) {
     match engine.execute(operation, body).await {
         None => unknown_operation(),
         Some(Ok(body)) => (200, body),
@@ -120,7 +120,7 @@ mod tests {
             (r#"{"TableName":7}"#, "SerializationException", ""),
             ("{", "SerializationException", ""),
         ] {
-            let (status, response) = execute(&engine, "PutItem", body.as_bytes()).await;
+            let (status, response) = execute(&engine, "PutItem", &Bytes::from(body)).await;
             assert_eq!(status, 400, "{body}");
             for part in [class, message] {
                 assert!(response.contains(part), "{body}: {response}");
@@ -129,7 +129,7 @@ mod tests {
                 assert!(!response.contains(mark), "{body}: {response}");
             }
         }
-        let (status, response) = execute(&engine, "NoOperation", b"{}").await;
+        let (status, response) = execute(&engine, "NoOperation", &Bytes::from("{}")).await;
         assert_eq!(status, 400);
         assert!(response.contains("UnknownOperationException"), "{response}");
     }

@@ -103,6 +103,7 @@ pub(super) async fn checkpoints(
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -112,7 +113,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let engine = Engine::file(directory.path().join("tables.sqlite")).unwrap();
         let execute = |operation: &str, body: &str| {
-            let executed = engine.execute(operation, body.as_bytes());
+            let body = Bytes::copy_from_slice(body.as_bytes());
+            let executed = engine.execute(operation, &body);
             executed.now_or_never().flatten().unwrap().unwrap()
         };
         execute(
