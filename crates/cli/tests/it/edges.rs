@@ -92,6 +92,48 @@ fn every_crate_is_checked() {
     assert_eq!(found, ALL);
 }
 
+/// Counts the blocks of Rust in the comments of a file.
+fn examples(text: &str) -> usize {
+    let comments = text
+        .lines()
+        .map(|line| line.trim_start().trim_start_matches('/'));
+    let fences =
+        comments.filter_map(|line| line.trim_start_matches('!').trim().strip_prefix("```"));
+    // Every second fence ends a block.
+    let languages = fences.step_by(2);
+    let is_rust = |language: &&str| ["", "rust", "no_run", "should_panic"].contains(language);
+    languages.filter(is_rust).count()
+}
+
+/// Empty test programs take time to link, so manifests switch them off; then no test may be there that never runs.
+#[test]
+fn crates_that_switch_tests_off_have_none() {
+    for name in ALL {
+        let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
+        let switched_off = |section: &str, setting: &str| {
+            let mut sections = manifest.split("\n[");
+            sections.any(|text| text.starts_with(section) && text.contains(setting))
+        };
+        let no_unit_tests = switched_off("lib]", "\ntest = false");
+        let no_programs_tests = switched_off("[bin]", "\ntest = false");
+        let no_examples = switched_off("lib]", "\ndoctest = false");
+        let source = crates().join(name).join("src");
+        sources(&source, &mut |path, text| {
+            let relative = path.strip_prefix(&source).unwrap();
+            let is_program = relative.starts_with("main.rs") || relative.starts_with("bin");
+            let has_tests = text.contains("#[test]") || text.contains("#[tokio::test");
+            let unseen = if is_program {
+                no_programs_tests
+            } else {
+                no_unit_tests
+            };
+            assert!(!(has_tests && unseen), "{}", path.display());
+            let has_example = examples(text) > 0;
+            assert!(!(has_example && no_examples), "{}", path.display());
+        });
+    }
+}
+
 #[test]
 fn pure_crates_do_no_io() {
     let inner = ["antumbra-shadow", "antumbra-registration"];

@@ -21,7 +21,7 @@ use crate::verify;
 
 /// Reports without their notification, and signals in their queue, at most.
 const MAX_ON_THE_WAY: u64 = 1000;
-const REPORTERS: usize = 32;
+const REPORTERS: usize = 64;
 const SIGNALLERS: usize = 4;
 /// Time before a measurement begins: caches fill and backlogs form.
 const WARM_UP: Duration = Duration::from_secs(3);
