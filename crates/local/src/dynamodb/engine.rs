@@ -54,6 +54,9 @@ pub(super) struct Engine {
     file: Option<PathBuf>,
     /// Requests that wait for their turn block no thread.
     opened: Arc<Mutex<Opened>>,
+    /// Held by the batch of writes that waits or executes. Only one does at a time, so that a short request never waits
+    /// for several batches.
+    batch: Arc<Mutex<()>>,
 }
 
 struct Opened {
@@ -90,6 +93,7 @@ impl Engine {
         Ok(Engine {
             file,
             opened: Arc::new(Mutex::new(opened)),
+            batch: Arc::default(),
         })
     }
 
@@ -116,13 +120,20 @@ impl Engine {
     /// fair, and a turn that nobody takes would stop all others.
     async fn turn<T: Send + 'static>(
         &self,
+        is_batch: bool,
         work: impl FnOnce(&mut Opened) -> T + Send + 'static,
     ) -> T {
         if let Ok(mut opened) = self.opened.try_lock() {
             return work(&mut opened);
         }
-        let opened = Arc::clone(&self.opened);
-        let turn = tokio::spawn(async move { work(&mut *opened.lock().await) });
+        let (opened, batch) = (Arc::clone(&self.opened), Arc::clone(&self.batch));
+        let turn = tokio::spawn(async move {
+            let _batch = match is_batch {
+                true => Some(batch.lock().await),
+                false => None,
+            };
+            work(&mut *opened.lock().await)
+        });
         match turn.await.map_err(JoinError::try_into_panic) {
             Ok(result) => result,
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
@@ -137,11 +148,10 @@ impl Engine {
         operation: &str,
         body: &Bytes,
     ) -> Option<Result<String, DynoxideError>> {
-        let writes = is_write(operation);
         macro_rules! operations {
             ($($name:literal => $action:ident $($vectors:ident)?,)*) => {
                 match operation {
-                    $($name => self.run(body, writes, |opened, request| {
+                    $($name => self.run(operation, body, |opened, request| {
                         ready(actions::$action::execute(
                             &opened.storage,
                             request,
@@ -190,12 +200,13 @@ impl Engine {
 
     async fn run<Q: DeserializeOwned + Send + 'static, A: Serialize + Send + 'static>(
         &self,
+        operation: &str,
         body: &Bytes,
-        writes: bool,
         execute: impl FnOnce(&Opened, Q) -> dynoxide::Result<A> + Send + 'static,
     ) -> dynoxide::Result<String> {
         let request = parse(body)?;
-        let response = self.turn(move |opened| {
+        let (writes, is_batch) = (is_write(operation), operation == "BatchWriteItem");
+        let response = self.turn(is_batch, move |opened| {
             let response = execute(opened, request);
             if writes {
                 opened.after_write();
@@ -215,7 +226,7 @@ impl Engine {
     ) -> dynoxide::Result<String> {
         let (request, body) = (parse(body)?, body.clone());
         // One turn until the response is known, so that two with one token cannot both execute.
-        self.turn(move |opened| {
+        self.turn(false, move |opened| {
             let Opened {
                 storage, tokens, ..
             } = opened;
@@ -229,8 +240,8 @@ impl Engine {
     /// Reads up to `limit` records at an iterator of a shard.
     pub(super) async fn records(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
         let iterator = iterator.to_owned();
-        self.turn(move |opened| records::page(&opened.storage, &iterator, limit))
-            .await
+        let read = move |opened: &mut Opened| records::page(&opened.storage, &iterator, limit);
+        self.turn(false, read).await
     }
 }
 
@@ -289,9 +300,37 @@ fn unreadable(error: &serde_json::Error) -> DynoxideError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex as Log;
     use std::time::Duration;
 
     use super::*;
+
+    #[tokio::test]
+    async fn short_requests_wait_for_one_batch_only() {
+        let engine = Engine::memory().unwrap();
+        let order = Arc::<Log<Vec<&str>>>::default();
+        let held = engine.opened.lock().await;
+        let note = |what: &'static str| {
+            let (engine, order) = (engine.clone(), Arc::clone(&order));
+            tokio::spawn(async move {
+                let note = move |_: &mut Opened| order.lock().unwrap().push(what);
+                engine.turn(what == "batch", note).await;
+            })
+        };
+        let mut all = Vec::new();
+        for what in ["batch", "batch", "batch", "short"] {
+            all.push(note(what));
+            // It waits for the lock before the next one comes.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(held);
+        for one in all {
+            one.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), ["batch", "short", "batch", "batch"]);
+    }
 
     /// A response that its client does not read is not polled, nor what it waits for.
     #[tokio::test]
