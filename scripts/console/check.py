@@ -409,11 +409,13 @@ class Check:
             browser.wait("the dry run", "return document.body.innerText.includes('Nothing has been moved yet')")
             browser.keys("Escape")
             until_parameter("Escape closes the dry run", "plan", "value === null")
+            press("a[href*='plan=1']", "form[action='/queues/redrive'] .primary")
+            browser.wait("the toast", "return document.querySelector('.toast')?.innerText.includes('Redriven')")
 
         attempt("keyboard alone: filter, open a device, edit desired", edit_keys)
         attempt("keyboard alone: test bench", bench_keys)
         attempt("keyboard alone: redeliver", redeliver_keys)
-        attempt("keyboard alone: redrive, dry run", redrive_keys)
+        attempt("keyboard alone: redrive after its dry run", redrive_keys)
         attempt("keys of a device", device_keys)
         attempt("keys of Fleet and Live", fleet_and_live_keys)
         attempt("navigation by mouse", by_mouse)
@@ -510,7 +512,7 @@ class Check:
         def redrawn():
             self.open(path)
             browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
-            drawn = "[document.querySelector('#timebar svg').getAttribute('aria-label'), document.querySelector('#chart path.series').getAttribute('d')]"
+            drawn = "[document.querySelector('#timebar .plot svg').getAttribute('aria-label'), document.querySelector('#chart path.series').getAttribute('d')]"
             before = browser.script(f"return {drawn}")
             self.stack.report(shadow, value(0, 700))
             browser.wait("another chart", f"const now = {drawn}; return now[0] !== {before[0]!r} && now[1] !== {before[1]!r}", REDRAWN_SECONDS)
