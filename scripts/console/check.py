@@ -752,7 +752,7 @@ class Check:
             ("console-sensors", "/sensors?city=Pozna%C5%84&building=A&id=door-201", 700),
             ("console-registrations", f"/registrations?name=freezer-too-warm&shadow={FREEZER_QUERY}", 860),
         ]:
-            browser.size(1200, height)
+            browser.size(1280, height)
             self.open(path)
             if name == "console-registrations":
                 # A change that one line of the registration decides.
