@@ -314,8 +314,11 @@ class Check:
             browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
             browser.keys("p")
             browser.wait("P pauses", "return document.querySelector('#timebar [data-pause]').getAttribute('aria-pressed') === 'true'")
+            browser.script("document.querySelector('#timebar').dataset.before = '1'")
             browser.keys("p")
             browser.wait("P resumes", "return document.querySelector('.dot.ok') !== null")
+            browser.wait("the time bar is read again", "return !('before' in document.querySelector('#timebar').dataset)")
+            expect(browser.script("return document.querySelector('#timebar .dot.ok') !== null"), "the time bar is not live after P")
             focused = "return document.activeElement.getAttribute('href')"
             browser.keys("j")
             first = browser.script(focused)
