@@ -12,7 +12,8 @@ import urllib.error
 import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Right": "\ue014", "Left": "\ue012", "End": "\ue010", "Home": "\ue011"}
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Right": "\ue014", "Left": "\ue012", "End": "\ue010", "Home": "\ue011", "Down": "\ue015"}
+CONTROL = "\ue009"
 
 
 def free_port():
@@ -114,8 +115,9 @@ class Browser:
         """Presses keys one after the other, wherever the focus is."""
         actions = []
         for key in keys:
-            key = KEYS.get(key, key)
-            actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+            held, key = [CONTROL] if key.startswith("Control+") else [], key.removeprefix("Control+")
+            pressed = [*held, KEYS.get(key, key)]
+            actions += [{"type": "keyDown", "value": one} for one in pressed] + [{"type": "keyUp", "value": one} for one in reversed(pressed)]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
     def point(self, x, y):

@@ -60,6 +60,8 @@ IDLE_SHARE = 0.05
 ZOOMED_WIDTH = 640
 # Signals, deliveries and messages pass through queues before they are in the table.
 QUEUED_SECONDS = 3.0
+# Time bar and chart are drawn again some seconds after a change.
+REDRAWN_SECONDS = 8.0
 # Queues are counted every five seconds.
 COUNTED_SECONDS = 8.0
 
@@ -168,8 +170,8 @@ class Check:
         def appears():
             self.open("/")
             browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
-            self.stack.report("lamp-7", {"led": {"value": "on"}})
-            browser.wait("the first shadow", "return document.body.innerText.includes('lamp-7')", 3)
+            self.stack.report("first-1", {"led": {"value": "on"}})
+            browser.wait("the first shadow", "return document.querySelector('tbody')?.innerText.includes('first-1')", 3)
 
         def device_comes_and_goes():
             self.open("/device?id=lamp-8")
@@ -312,8 +314,11 @@ class Check:
             browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
             browser.keys("p")
             browser.wait("P pauses", "return document.querySelector('#timebar [data-pause]').getAttribute('aria-pressed') === 'true'")
+            browser.script("document.querySelector('#timebar').dataset.before = '1'")
             browser.keys("p")
             browser.wait("P resumes", "return document.querySelector('.dot.ok') !== null")
+            browser.wait("the time bar is read again", "return !('before' in document.querySelector('#timebar').dataset)")
+            expect(browser.script("return document.querySelector('#timebar .dot.ok') !== null"), "the time bar is not live after P")
             focused = "return document.activeElement.getAttribute('href')"
             browser.keys("j")
             first = browser.script(focused)
@@ -342,6 +347,78 @@ class Check:
             browser.keys("p")
             browser.wait("P pauses", "return document.querySelector('[data-pause]').textContent === 'Resume'")
 
+        def press(*selectors):
+            """Steps with Tab to an element of each selector, and presses Enter on it."""
+            for selector in selectors:
+                step_to(selector)
+                browser.keys("Enter")
+
+        def step_to(selector, steps=150):
+            for _ in range(steps):
+                if browser.script("return document.activeElement.matches(arguments[0])", selector):
+                    return
+                browser.keys("Tab")
+            raise AssertionError(f"Tab does not reach {selector}")
+
+        def edit_keys():
+            self.open("/live")
+            browser.keys("g", "f")
+            browser.wait("Fleet", "return document.title.startsWith('Fleet')")
+            browser.keys("/", *"House A#Kitchen#F", "Enter")
+            until_parameter("the filter", "prefix", "value === 'House A#Kitchen#F'")
+            browser.keys("j", "Enter")
+            browser.wait("the device", "return location.pathname === '/device'")
+            browser.keys("e")
+            until_parameter("E edits", "edit", "value === '1'")
+            step_to("textarea[name=patch]")
+            browser.keys("Control+a", *'{"mode":"keys"}')
+            press("#edit .primary")
+            browser.wait("it is written", "return document.querySelector('.toast')?.innerText.includes('Written')")
+            browser.wait("the new state", "return document.querySelector('#state').innerText.includes('keys')")
+
+        def bench_keys():
+            self.open("/")
+            browser.keys("g", "r")
+            browser.wait("Registrations", "return document.title.startsWith('Registrations')")
+            browser.keys("/", *FREEZER, "Enter")
+            browser.wait("a result", "return document.querySelector('.bench-col a.pick') !== null")
+            step_to("#pick")
+            browser.keys("Down")
+            press(".bench-col form:first-of-type button")
+            until_parameter("a change", "change", "value !== null")
+            press(".bench-col a.pick")
+            browser.wait("a deciding line", "return document.querySelector('.code .n, .code .y') !== null")
+
+        def redeliver_keys():
+            self.open("/")
+            browser.keys("g", "d")
+            browser.wait("Deliveries", "return document.title.startsWith('Deliveries')")
+            press("#clients a[href*='client=facility-desk']")
+            until_parameter("the client", "client", "value === 'facility-desk'")
+            press("#deliveries [data-row] a")
+            until_parameter("the delivery", "delivery", "value !== null")
+            press("form[action='/deliveries/redeliver'] button")
+            browser.wait("the toast", "return document.querySelector('.toast')?.innerText.includes('Queued:')")
+
+        def redrive_keys():
+            self.open("/")
+            browser.keys("g", "q")
+            browser.wait("Queues", "return document.title.startsWith('Queues')")
+            press("a.tile[href*='queue=quarantine']")
+            until_parameter("the queue", "queue", "value === 'quarantine'")
+            press("#contents a.btn")
+            until_parameter("the messages", "read", "value !== null")
+            press("a[href*='plan=1']")
+            browser.wait("the dry run", "return document.body.innerText.includes('Nothing has been moved yet')")
+            browser.keys("Escape")
+            until_parameter("Escape closes the dry run", "plan", "value === null")
+            press("a[href*='plan=1']", "form[action='/queues/redrive'] .primary")
+            browser.wait("the toast", "return document.querySelector('.toast')?.innerText.includes('Redriven')")
+
+        attempt("keyboard alone: filter, open a device, edit desired", edit_keys)
+        attempt("keyboard alone: test bench", bench_keys)
+        attempt("keyboard alone: redeliver", redeliver_keys)
+        attempt("keyboard alone: redrive after its dry run", redrive_keys)
         attempt("keys of a device", device_keys)
         attempt("keys of Fleet and Live", fleet_and_live_keys)
         attempt("navigation by mouse", by_mouse)
@@ -434,6 +511,17 @@ class Check:
         path = f"/device?id={urllib.parse.quote(shadow, safe='')}"
         attempt("a live change on Fleet", lambda: visible("/?prefix=House+A%23Kitchen%23Kettle", lambda at: f"{410 + at}", lambda at: self.stack.report(shadow, value(at, 410))))
         attempt("a live change on Device", lambda: visible(path, lambda at: f"{510 + at}", lambda at: self.stack.report(shadow, value(at, 510))))
+
+        def redrawn():
+            self.open(path)
+            browser.wait("the page is live", "return document.querySelector('.dot.ok') !== null")
+            drawn = "[document.querySelector('#timebar .plot svg').getAttribute('aria-label'), document.querySelector('#chart path.series').getAttribute('d')]"
+            before = browser.script(f"return {drawn}")
+            self.stack.report(shadow, value(0, 700))
+            browser.wait("another chart", f"const now = {drawn}; return now[0] !== {before[0]!r} && now[1] !== {before[1]!r}", REDRAWN_SECONDS)
+            expect(browser.script("return document.querySelector('#timebar .dot.ok') !== null"), "the time bar is not live any more")
+
+        attempt("time bar and chart of a device are drawn again", redrawn)
         attempt("a live change on Live", lambda: visible("/live", lambda at: f"{610 + at}", lambda at: self.stack.report(shadow, value(at, 610))))
 
     def live_parts(self):
@@ -667,7 +755,7 @@ class Check:
             ("console-sensors", "/sensors?city=Pozna%C5%84&building=A&id=door-201", 700),
             ("console-registrations", f"/registrations?name=freezer-too-warm&shadow={FREEZER_QUERY}", 860),
         ]:
-            browser.size(1200, height)
+            browser.size(1280, height)
             self.open(path)
             if name == "console-registrations":
                 # A change that one line of the registration decides.

@@ -168,7 +168,10 @@
     if (entry.id && (document.getElementById(entry.id) || waiting.some((other) => other.id === entry.id))) return;
     const previous = document.getElementById("none-yet");
     if (previous) previous.remove();
-    if (list.id !== "stream") return insert(list, entry);
+    if (list.id !== "stream") {
+      redraw();
+      return insert(list, entry);
+    }
     const behind = one("#behind"), seconds = (Date.now() - written(entry)) / 1000;
     if (behind && seconds >= 0 && seconds < 30) behind.textContent = `, ${seconds.toFixed(1)} s behind`;
     if (!paused && !isRead(list)) return insert(list, entry);
@@ -193,12 +196,12 @@
 
   // What changed while nobody listened: the lists of the page, read again. A new stream sends parts by itself, and a page with
   // parts may have read the messages of a queue, which happens on request only.
-  const refresh = async () => {
+  const refresh = async (parts = "[data-rows], #state, #timeline, #stream, #timebar, #chart") => {
     if (one("[data-part]")) return;
     const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
     if (!response?.ok) return;
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    for (const part of all("[data-rows], #state, #timeline, #stream, #timebar")) {
+    for (const part of all(parts)) {
       const fresh = part.id ? page.getElementById(part.id) : page.querySelector("[data-rows]");
       if (!fresh || part.contains(document.activeElement)) continue;
       part.replaceWith(document.adoptNode(fresh));
@@ -210,6 +213,20 @@
       if (holder.dataset.events !== events) { holder.dataset.events = events; connect(); }
     }
     slide();
+    if (source) show(!paused && !lostSince, paused ? "Paused" : "Not live");
+  };
+  // The time bar and the chart of a device are drawn from its recorded changes. While it changes they are read again, which
+  // takes at most a tenth of the time.
+  let isRedrawing = false;
+  const redraw = async () => {
+    if (isRedrawing) return;
+    isRedrawing = true;
+    const pass = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+    await pass(3000);
+    const start = Date.now();
+    if (source) await refresh("#timebar, #chart");
+    await pass(9 * (Date.now() - start));
+    isRedrawing = false;
   };
 
   const lost = () => {

@@ -273,7 +273,7 @@ fn footer(view: &View, listed: &Listed, shown: usize) -> Markup {
         None => "the newest ",
     };
     html! {
-        footer {
+        @if read > 0 { footer {
             span {
                 @if shown < read { (number(shown as i64)) " of " (of) (number(read as i64)) " changes pass the filter" }
                 @else { (number(read as i64)) " changes" @if !of.is_empty() { ", the newest" } }
@@ -282,7 +282,7 @@ fn footer(view: &View, listed: &Listed, shown: usize) -> Markup {
             @if let Some(before) = &listed.before {
                 a.btn.small.push #older href=(view.with(&[("before", &before.0), ("change", ""), ("doc", "")])) { "Older" }
             }
-        }
+        } }
     }
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn entry(view: &View, change: &LiveChange, is_selected: bool) -> Mark
             div {
                 (shadow_link(view, &of.shadow))
                 span.sub {
-                    (states(of)) " v" (number(recorded.version.0)) " " (operation(recorded.operation))
+                    (states(of)) " v" (number(recorded.version.0)) (operation(recorded.operation))
                     @if let Some(matches) = matches { (matches::count(view, &of.shadow, recorded.time, matches)) }
                 }
             }
@@ -386,8 +386,8 @@ fn states(change: &ShadowChange) -> Markup {
 
 fn operation(operation: Operation) -> Markup {
     match operation {
-        Operation::Insert => badge(Tone::Ok, "insert"),
-        Operation::Remove => badge(Tone::Bad, "remove"),
+        Operation::Insert => html! { " " (badge(Tone::Ok, "insert")) },
+        Operation::Remove => html! { " " (badge(Tone::Bad, "remove")) },
         Operation::Modify => html! {},
     }
 }

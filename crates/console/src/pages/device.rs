@@ -28,7 +28,7 @@ use maud::{Markup, html};
 
 use crate::chart::Span;
 use crate::components::{
-    Tone, badge, cmd, command, cut, empty, error_note, id, note, number, quoted, size,
+    Tone, badge, cmd, command, cut, cut_at, empty, error_note, id, note, number, quoted, size,
 };
 use crate::pages::fleet::open_leaves;
 use crate::state::Console;
@@ -42,15 +42,45 @@ pub(crate) use timeline::{live_entry, values as change_values};
 /// Names of shadows that a page links to.
 const NAMES: usize = 20;
 
-/// Ranges of the time bar, in hours.
-const RANGES: [(&str, &str, u64); 5] = [
-    ("1h", "1 h", 1),
-    ("6h", "6 h", 6),
-    ("24h", "24 h", 24),
-    ("7d", "7 d", 24 * 7),
-    ("30d", "30 d", 24 * 30),
+/// A range of the time bar.
+#[derive(Clone, Copy)]
+struct Range {
+    /// Its name in the URL.
+    name: &'static str,
+    title: &'static str,
+    minutes: u64,
+}
+
+impl Range {
+    const fn new(name: &'static str, title: &'static str, minutes: u64) -> Range {
+        Range {
+            name,
+            title,
+            minutes,
+        }
+    }
+
+    /// The times of the range. A past time stands in the middle, unless it is close to now.
+    fn span(self, now: Timestamp, at: Option<Timestamp>) -> Span {
+        let length = Duration::from_secs(self.minutes * 60).as_nanos() as i128;
+        let now = now.nanoseconds();
+        let to = at.map_or(now, |at| (at.nanoseconds() + length / 2).min(now));
+        Span {
+            from: Timestamp::from_nanoseconds((to - length).max(0)),
+            to: Timestamp::from_nanoseconds(to),
+        }
+    }
+}
+
+const DEFAULT_RANGE: Range = Range::new("6h", "6 h", 6 * 60);
+const RANGES: [Range; 6] = [
+    Range::new("15m", "15 min", 15),
+    Range::new("1h", "1 h", 60),
+    DEFAULT_RANGE,
+    Range::new("24h", "24 h", 24 * 60),
+    Range::new("7d", "7 d", 7 * 24 * 60),
+    Range::new("30d", "30 d", 30 * 24 * 60),
 ];
-const DEFAULT_RANGE: &str = "6h";
 
 const PATH: &str = "/device";
 
@@ -74,6 +104,7 @@ pub(crate) struct Device {
     /// The time that the page shows, if it is not now, and the state then.
     past: Option<(Timestamp, StateAt)>,
     /// Times of the time bar.
+    range: Range,
     span: Span,
     keeps_history: bool,
 }
@@ -92,6 +123,21 @@ impl Device {
             Some(_) => None,
         }
     }
+
+    /// Chooses the shortest range that holds all recorded changes, unless the URL names one.
+    fn fit_range(&mut self, view: &View, recorded: &Recorded) {
+        let times = || recorded.all.iter().map(|(time, _)| *time);
+        if view.get("range").is_some() || recorded.stopped.is_some() || recorded.all.is_empty() {
+            return;
+        }
+        for range in RANGES {
+            let span = range.span(view.now, self.at());
+            if times().all(|time| (span.from..=span.to).contains(&time)) {
+                (self.range, self.span) = (range, span);
+                return;
+            }
+        }
+    }
 }
 
 /// The time in the URL; `None` for now.
@@ -101,32 +147,22 @@ fn shown_time(view: &View) -> Result<Option<Timestamp>, String> {
     };
     let parsed = time::parse(text, view.now, &view.zone);
     let parsed = parsed.filter(|at| at.nanoseconds() > 0);
-    parsed
-        .map(Some)
-        .ok_or_else(|| format!("{text:?} is not a time; type 14:05, -10m, or a date and time"))
+    parsed.map(Some).ok_or_else(|| {
+        let text = cut_at(text, 40);
+        format!("{text:?} is not a time; type 14:05, -10m, or a date and time")
+    })
 }
 
-fn span(view: &View, at: Option<Timestamp>) -> Span {
-    let range = view.get("range").unwrap_or(DEFAULT_RANGE);
-    let hours = RANGES
-        .iter()
-        .find(|(name, _, _)| *name == range)
-        .map_or(6, |(_, _, hours)| *hours);
-    let length = Duration::from_secs(hours * 3600).as_nanos() as i128;
-    // A past time stands in the middle, unless it is close to now.
-    let to = match at {
-        Some(at) => (at.nanoseconds() + length / 2).min(view.now.nanoseconds()),
-        None => view.now.nanoseconds(),
-    };
-    Span {
-        from: Timestamp::from_nanoseconds((to - length).max(0)),
-        to: Timestamp::from_nanoseconds(to),
-    }
+/// The range that the URL names.
+fn range_of(view: &View) -> Range {
+    let mut ranges = RANGES.into_iter();
+    let found = ranges.find(|range| view.get("range") == Some(range.name));
+    found.unwrap_or(DEFAULT_RANGE)
 }
 
 async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<Device, String> {
     let services = &view.console.services;
-    let span = span(view, at);
+    let range = range_of(view);
     let history = services.history.as_ref();
     let past = async {
         match (history, at) {
@@ -160,7 +196,8 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
         names,
         current,
         past: past.map_err(|error| error.to_string())?,
-        span,
+        range,
+        span: range.span(view.now, at),
         keeps_history: history.is_some(),
         shadow,
     })
@@ -185,7 +222,7 @@ async fn respond(
         Err(fault) => (None, Some(fault)),
     };
     let title = cut(shadow.id()).into_owned();
-    let device = match load(&view, shadow.clone(), at).await {
+    let mut device = match load(&view, shadow.clone(), at).await {
         Ok(device) => device,
         Err(error) => {
             let content = html! {
@@ -202,6 +239,9 @@ async fn respond(
     let started = view.start_page(Nav::Fleet, &title, &head);
     started.finish(status, async move {
         let recorded = recorded::load(&view, &device.shadow, device.span, at, device.shown()).await;
+        if let Ok(Some(recorded)) = &recorded {
+            device.fit_range(&view, recorded);
+        }
         let compared = compare::load(&view, &device).await;
         content(&view, &device, &recorded, &compared, tried.as_ref(), fault)
     })

@@ -345,7 +345,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
                 span { } a href=(view.with(&[])) { "Show them" }
             }
             table.fixed {
-                colgroup { col; col.w11.p1; col.w8.p2; col.wd; col.w4.p2; col.w4.p2; col.w11.p1; col.w4.p3; }
+                colgroup { col; col.w8.p1; col.wc.p2; col.wd; col.w4.p2; col.w4.p2; col.wc.p1; col.w4.p3; }
                 thead { tr {
                     th { "Shadow" } th.p1 { "Newest value" } th.p2 { "Field" } th { "Delta" }
                     th.num.p2 { "Reported" } th.num.p2 { "Desired" } th.p1 { "Last change" } th.num.p3 { "Size" }
@@ -387,6 +387,10 @@ fn nothing(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup 
             &html! {
                 p { "A shadow appears with its first report. Send one from a terminal; this page shows it within a second." }
                 (cmd(&report))
+                @if view.console.place.options.starts_with("--local") {
+                    p { "Or let twenty devices and six sensors report for five minutes:" }
+                    (cmd(&command(view, "demo --into-local")))
+                }
             },
         );
     }

@@ -174,6 +174,28 @@ fn documents(count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn the_time_bar_has_the_shortest_range_that_holds_all_changes() {
+    let console = TestConsole::start().await;
+    console
+        .recorded_reports("freezer", &documents(14), Duration::from_secs(60))
+        .await;
+    let shown = async |path: &str| {
+        let page = console.html(path).await;
+        let (_, ranges) = page.split_once("aria-label=\"Range\"").unwrap();
+        let (_, range) = ranges.split_once("aria-current=\"true\">").unwrap();
+        range.split('<').next().unwrap().to_owned()
+    };
+    assert_eq!(shown("/device?id=freezer").await, "15 min");
+    assert_eq!(shown("/device?id=freezer&at=-5m").await, "15 min");
+    assert_eq!(shown("/device?id=freezer&range=7d").await, "7 d");
+    assert_eq!(shown("/device?id=unknown").await, "6 h");
+    for (minutes, range) in [(30, "1 h"), (60, "6 h"), (6 * 60, "6 h")] {
+        console.clock.advance(Duration::from_secs(60 * minutes));
+        assert_eq!(shown("/device?id=freezer").await, range);
+    }
+}
+
+#[tokio::test]
 async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
     let console = TestConsole::start().await;
     console
@@ -183,6 +205,8 @@ async fn the_past_has_a_state_a_timeline_a_chart_and_differences() {
     let shown = text(&page);
     assert!(shown.contains("14 changes in this range"), "{shown}");
     assert!(shown.contains("reported v14 1 min ago"), "{shown}");
+    // The shortest range that holds all changes.
+    assert!(page.contains("aria-current=\"true\">15 min</a>"), "{page}");
     // Five are shown, then similar ones fold.
     assert!(shown.contains("5 changes of /temp"), "{shown}");
     assert!(

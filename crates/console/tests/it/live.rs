@@ -7,6 +7,7 @@ use antumbra_service::clock::Clock as _;
 use antumbra_service::history::{ChangedDocument, DocumentChange, Operation};
 use antumbra_service::shadows::{ShadowId, Version};
 use antumbra_shadow::{Document, PatchedLeaf, State};
+use antumbra_testkit::dynamodb::Reply;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
@@ -98,6 +99,36 @@ async fn a_changed_row_is_sent_to_pages_that_show_it() {
     assert!(row.contains("/device?id=House+A%23lamp"), "{row}");
     send(&console, led(&console, "House B#lamp", 1, "\"on\"")).await;
     assert!(!some.until("</tr>").await.contains("House A"));
+}
+
+/// In the embedded database, a read of changes that is not polled may have the turn that the read of a shadow waits for.
+#[tokio::test]
+async fn changes_are_received_while_a_shadow_is_read() {
+    let console = TestConsole::start().await;
+    let _events = Events::open(&console, "/events?page=fleet").await;
+    console
+        .endpoint
+        .script(|call| match call.operation.as_str() {
+            "BatchGetItem" => Reply::Hang,
+            _ => Reply::Pass,
+        });
+    send(&console, led(&console, "lamp", 1, "1")).await;
+    let until = async |condition: &dyn Fn() -> bool| {
+        let wait = async {
+            while !condition() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await
+    };
+    let is_read = || {
+        let operations = console.endpoint.take_operations();
+        operations.iter().any(|name| name == "BatchGetItem")
+    };
+    until(&is_read).await.expect("the shadow is not read");
+    send(&console, led(&console, "lamp", 2, "1")).await;
+    let is_received = || console.changes.is_empty();
+    until(&is_received).await.expect("the change waits");
 }
 
 /// The event stream that a page opens.

@@ -35,6 +35,7 @@ pub(crate) async fn start() -> (Client, QueueUrls, String) {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
         .endpoint_url(endpoint);
     let client = Client::from_conf(config.build());
     let create = async |name: &str| {

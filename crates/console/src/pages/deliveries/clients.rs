@@ -12,6 +12,9 @@ use crate::components::{Tone, badge, csrf, cut, cut_at, note, number, write_butt
 use crate::time;
 use crate::view::View;
 
+/// Characters of a client's name in the table; its title has more.
+const NAME_CHARS: usize = 60;
+
 /// The circuit of a client in words.
 pub(super) struct CircuitState {
     pub(super) is_bad: bool,
@@ -88,7 +91,7 @@ pub(super) fn clients(view: &View, model: &Model) -> Markup {
                         @let id = client.id.as_str();
                         tr id={ "c-" (id) } data-row aria-current=[(asked.client == id).then_some("true")] {
                             td title=(cut(&client.name)) {
-                                a href=(view.href(PATH, &[("clients", &asked.clients_cursor), ("client", id)])) { bdi { (cut(&client.name)) } }
+                                a href=(view.href(PATH, &[("clients", &asked.clients_cursor), ("client", id)])) { bdi { (cut_at(&client.name, NAME_CHARS)) } }
                                 " " span class="mute mono p1" { bdi { (cut(id)) } }
                             }
                             td class="p2 mono soft" title=(cut_at(&client.url, 500)) { bdi { (cut(&client.url)) } }

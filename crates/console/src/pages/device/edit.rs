@@ -152,7 +152,12 @@ pub(super) fn panel(view: &View, device: &Device, tried: Option<&Tried>) -> Mark
     );
     html! {
         section.panel #edit {
-            header { h2 { "Edit desired" } span.mute { "fields left out stay, " code { "null" } " removes" } }
+            header {
+                h2 { "Edit desired" } span.mute { "fields left out stay, " code { "null" } " removes" }
+                @if device.current.is_some() {
+                    span.push { a class="btn small quiet" href=(view.with(&[("edit", "")])) data-close { "Close" } }
+                }
+            }
             form.body.stack #edit-form method="post" action={ (action) "#edit" } {
                 (csrf(view))
                 textarea.field name="patch" rows="6" aria-label="Desired, as JSON" spellcheck="false" { (patch) }

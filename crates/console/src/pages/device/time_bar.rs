@@ -4,7 +4,7 @@ use antumbra_shadow::Timestamp;
 use maud::{Markup, html};
 
 use super::recorded::Recorded;
-use super::{DEFAULT_RANGE, Device, RANGES};
+use super::{Device, RANGES};
 use crate::chart::{Span, bars};
 use crate::components::{live_state, number};
 use crate::time;
@@ -18,7 +18,6 @@ const SLIDER: usize = 1000;
 pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup {
     let at = device.at();
     let [previous, next] = recorded.neighbours(at);
-    let range = view.get("range").unwrap_or(DEFAULT_RANGE);
     let span = device.span;
     let shown = at.map_or("now".to_owned(), |at| view.exact_text(at));
     let times = recorded.all.iter().map(|(time, _)| *time);
@@ -39,8 +38,8 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
                     @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
                 }
                 span {
-                    (step(view, previous, "prev", "[", "‹ Previous change")) " "
-                    (step(view, next, "next", "]", "Next change ›"))
+                    (step(view, previous, "prev", "[", "‹ Previous")) " "
+                    (step(view, next, "next", "]", "Next ›"))
                 }
                 label { "State at "
                     input.field.mono name="at" value=(shown) size="11" title="A time (14:05), an age (-10m) or a date and time"; }
@@ -58,8 +57,8 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
                     span { (swatch("bars-want")) "of desired" }
                 }
                 nav.seg aria-label="Range" {
-                    @for (value, name, _) in RANGES {
-                        a href=(view.with(&[("range", value)])) aria-current=[(value == range).then_some("true")] { (name) }
+                    @for range in RANGES {
+                        a href=(view.with(&[("range", range.name)])) aria-current=[(range.name == device.range.name).then_some("true")] { (range.title) }
                     }
                 }
             }
@@ -84,8 +83,8 @@ fn milliseconds(time: Timestamp) -> i128 {
 fn step(view: &View, to: Option<Timestamp>, rel: &str, key: &str, text: &str) -> Markup {
     html! {
         @match to {
-            Some(to) => a.btn rel=(rel) href=(view.with(&[("at", &to.to_string())])) aria-keyshortcuts=(key) { (text) },
-            None => button.btn type="button" disabled { (text) },
+            Some(to) => a.btn rel=(rel) href=(view.with(&[("at", &to.to_string())])) aria-keyshortcuts=(key) { (text) span.sr { " change" } },
+            None => button.btn type="button" disabled { (text) span.sr { " change" } },
         }
     }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::SEND;
 use super::model::Model;
-use crate::components::{cmd, command, csrf, empty, error_note, number, quoted, write_button};
+use crate::components::{cmd, command, csrf, error_note, number, quoted, write_button};
 use crate::security::random;
 use crate::view::View;
 
@@ -18,9 +18,9 @@ pub(super) fn waiting(view: &View, counted: &Result<(u64, u64), QueueError>) -> 
         div #outbound data-part {
             @match counted {
                 Err(error) => div.body { (error_note("The outbound queue cannot be counted.", error, view)) },
-                Ok((0, 0)) => (empty("The outbound queue is empty", &html! {
-                    p { "A message for a device waits here until the system that reads the queue takes it." }
-                })),
+                Ok((0, 0)) => div.body {
+                    p { b { "The outbound queue is empty." } " A message for a device waits here until the system that reads the queue takes it." }
+                },
                 Ok((waiting, taken)) => div.body {
                     p {
                         b { "About " (number(*waiting)) @if *waiting == 1 { " message waits" } @else { " messages wait" } }

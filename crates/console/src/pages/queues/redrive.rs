@@ -130,11 +130,11 @@ pub(super) fn dry_run(
                     }
                 }
                 @if plan.has_more { p.soft { "The queue may hold others, which would be moved too, up to 1,000." } }
-                form.filter method="get" action=(PATH) {
+                @if planned < total || !asked.to.is_empty() || !asked.drop.is_empty() { form.filter method="get" action=(PATH) {
                     (fields(asked, &["queue", "reason", "message"]))
                     input type="hidden" name="read" value="1";
                     input type="hidden" name="plan" value="1";
-                    label { "Of unknown source to "
+                    label { "Messages of unknown source go to "
                         select.field name="to" {
                             @for (value, word) in [("", "nowhere"), ("inbound", "inbound queue"), ("signals", "signals queue")] {
                                 option value=(value) selected[asked.to == value] { (word) }
@@ -143,13 +143,13 @@ pub(super) fn dry_run(
                     }
                     label { input type="checkbox" name="drop" value="1" checked[!asked.drop.is_empty()]; "Delete failed MQTT requests" }
                     button.btn.small { "Plan again" }
-                }
+                } }
                 form.line method="post" action=(REDRIVE) {
                     (csrf(view))
                     (fields(asked, &["queue", "reason", "message", "to", "drop"]))
                     @if planned == 0 { button.btn disabled { "Nothing to redrive" } }
                     @else { (write_button(view, "primary", &format!("Redrive {}", messages(planned)))) }
-                    " " a.btn href=(link(view, asked.queue(), &[("reason", &asked.reason)])) { "Cancel" }
+                    " " a.btn href=(link(view, asked.queue(), &[("reason", &asked.reason)])) data-close { "Cancel" }
                 }
             }
             @if let Some(first) = first {

@@ -34,7 +34,7 @@ pub(super) fn table(view: &View, listed: &Listed, sensors: &[&SensorWithState]) 
             table.fixed {
                 colgroup {
                     col;
-                    col class="w6 p1";
+                    col class=(if is_narrow { "w6 p1" } else { "w11 p1" });
                     @if !is_narrow { col class="w4 p1"; }
                     col class="w6"; col class="w6"; col class="w11 p1";
                 }
