@@ -8,7 +8,7 @@ use antumbra_service::sensors::{
     SensorStore, SensorType, SilenceTimeout, StoreError, ValueType, Version,
 };
 use antumbra_shadow::Timestamp;
-use regex_lite::Regex;
+use regex::Regex;
 
 /// Signals that are accepted. The function reads nothing before it writes, so the deployment decides which
 /// values are allowed, not the sensor's type.
@@ -83,7 +83,7 @@ impl AutoRegistration {
     }
 }
 
-/// A regular expression that a whole id must match. Its classes `\d`, `\s` and `\w` are those of ASCII.
+/// A regular expression that a whole id must match.
 #[derive(Clone)]
 pub struct IdPattern {
     text: String,
