@@ -139,8 +139,14 @@ class Browser:
         self.devtools("DOM.setAttributeValue", nodeId=self.node(selector), name=name, value=value)
 
     def html(self):
-        document = self.devtools("DOM.getDocument", depth=0)["root"]["nodeId"]
-        return self.devtools("DOM.getOuterHTML", nodeId=document)["outerHTML"]
+        """Returns the page, also if another one replaces it between the two calls."""
+        for left in reversed(range(10)):
+            document = self.devtools("DOM.getDocument", depth=0)["root"]["nodeId"]
+            try:
+                return self.devtools("DOM.getOuterHTML", nodeId=document)["outerHTML"]
+            except RuntimeError as error:
+                if "Could not find node" not in str(error) or not left:
+                    raise
 
     def text(self):
         return self.script("return document.body.innerText")
