@@ -12,8 +12,9 @@ use crate::home::{Home, sensor};
 use crate::received::Received;
 use crate::send::{Sent, device};
 
-/// Time without progress after which missing messages count as lost; longer than a throttled delivery stays hidden.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Time without progress after which missing messages count as lost; longer than a delivery stays hidden whose invocation is
+/// throttled three times in a row.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Maximum number of faults that are printed.
 const MAX_PRINTED_FAULTS: usize = 10;
 
