@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Objects are listed in pages; a bucket with more pages is not read to its end.
 const MOST_PAGES: usize = 1000;
 
-/// A bucket.
 pub(crate) struct Bucket {
     /// URL of the bucket, without a slash at the end.
     url: String,

@@ -37,7 +37,6 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The value of a member.
     pub(crate) fn member(&self, name: &str) -> Option<&'a RawValue> {
         match self {
             Json::Object(members) => members

@@ -89,7 +89,6 @@ struct Node<'a> {
     children: Vec<Node<'a>>,
 }
 
-/// Rows of a tree.
 pub(crate) struct Tree {
     /// All rows that are not inside a shut branch.
     pub(crate) rows: Vec<Row>,

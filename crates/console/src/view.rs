@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use antumbra_service::paging::Cursor;
 use antumbra_service::shadows::ShadowId;
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
@@ -58,6 +59,9 @@ const ICONS: PreEscaped<&str> = PreEscaped(include_str!("../assets/icons.svg"));
 const MARK: PreEscaped<&str> = PreEscaped(
     r#"<svg viewBox="0 0 20 20" aria-hidden="true"><circle class="disc" cx="10" cy="10" r="10"/><circle class="ring" cx="10" cy="10" r="6.5"/></svg>"#,
 );
+
+/// The reason why a part of a page cannot be shown.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Parameters of a URL, in order.
 type Parameters = Vec<(String, String)>;
@@ -136,6 +140,15 @@ impl View {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// Hidden fields of a form that keep parameters of the URL.
+    pub(crate) fn kept(&self, names: &[&str]) -> Markup {
+        html! {
+            @for name in names {
+                @if let Some(value) = self.get(name) { input type="hidden" name=(name) value=(value); }
+            }
+        }
+    }
+
     /// All values of a parameter that can be repeated.
     pub(crate) fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let query = self.query.iter().filter(move |(key, _)| key == name);
@@ -153,6 +166,19 @@ impl View {
             .copied()
             .filter(|(_, value)| !value.is_empty());
         url(path, all.chain(kept))
+    }
+
+    /// The same with parameters of the page before them, unless they have other values.
+    pub(crate) fn href_with(
+        &self,
+        path: &str,
+        own: &[(&str, &str)],
+        new: &[(&str, &str)],
+    ) -> String {
+        let is_new = |name: &str| new.iter().any(|(key, _)| *key == name);
+        let kept = own.iter().copied().filter(|(name, _)| !is_new(name));
+        let all: Vec<(&str, &str)> = kept.chain(new.iter().copied()).collect();
+        self.href(path, &all)
     }
 
     /// A link to the same page with other values of some parameters; an empty value removes one.
@@ -354,6 +380,11 @@ impl StartedPage {
         response.extensions_mut().insert(InParts);
         response
     }
+}
+
+/// The cursor of a page of a list; none for the first page.
+pub(crate) fn cursor(text: &str) -> Option<Cursor> {
+    Some(Cursor(text.to_owned())).filter(|cursor| !cursor.0.is_empty())
 }
 
 fn url<'a>(path: &str, parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {

@@ -41,7 +41,7 @@ impl Bill {
 
     /// Dollars, if these are the units of a month.
     pub fn dollars(&self) -> f64 {
-        let counts = self.0.iter().zip(&PRICES);
+        let counts = self.0.iter().zip(PRICES);
         counts.map(|(count, price)| price.dollars(*count)).sum()
     }
 
@@ -52,14 +52,14 @@ impl Bill {
 
     /// Dollars of one service, if these are the units of a month.
     pub fn dollars_of(&self, service: Service) -> f64 {
-        let counts = self.0.iter().zip(&PRICES);
+        let counts = self.0.iter().zip(PRICES);
         let counts = counts.filter(|(_, price)| price.service == service);
         counts.map(|(count, price)| price.dollars(*count)).sum()
     }
 
     /// Counts of one service, by the name of the unit.
     pub(crate) fn units_of(&self, service: Service) -> impl Iterator<Item = (&'static str, f64)> {
-        let counts = self.0.into_iter().zip(&PRICES);
+        let counts = self.0.into_iter().zip(PRICES);
         let counts = counts.filter(move |(count, price)| *count > 0.0 && price.service == service);
         counts.map(|(count, price)| (price.name, count))
     }
@@ -72,7 +72,7 @@ fn rounded(count: f64) -> f64 {
 
 impl fmt::Display for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.0.iter().zip(&PRICES);
+        let counts = self.0.iter().zip(PRICES);
         let counts = counts.filter(|(count, _)| rounded(**count) > 0.0);
         let texts = counts.map(|(count, price)| {
             let plural = if rounded(*count) == 1.0 { "" } else { "s" };
@@ -86,7 +86,7 @@ impl fmt::Display for Bill {
 
 impl Serialize for Bill {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let counts = self.0.iter().zip(&PRICES);
+        let counts = self.0.iter().zip(PRICES);
         let counts = counts.map(|(count, price)| (price.name, rounded(*count)));
         serializer.collect_map(counts.filter(|(_, count)| *count > 0.0))
     }

@@ -228,17 +228,9 @@ mod tests {
             reports_per_minute: 0.6,
             transport: Transport::BasicIngest,
             accepted: false,
-            delta: true,
-            notifications_per_report: 0.0,
-            documents_subscribers: None,
-            history: false,
-            feed_readers: 0.0,
-            messages_per_day: 0.0,
             sensors,
-            signals_per_minute: 1.0,
-            webhooks_per_day: 0.0,
             profile: Profile::Prod,
-            invocation_milliseconds: 20.0,
+            ..crate::estimate::tests::fleet()
         }
     }
 

@@ -298,10 +298,10 @@ fn listener(counts: &Counts, changes: f64) -> Bill {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn fleet() -> Fleet {
+    pub(crate) fn fleet() -> Fleet {
         Fleet {
             devices: 0.0,
             reports_per_minute: 1.0,

@@ -5,27 +5,6 @@ pub const PRICES_OF: &str = "2026-11-16";
 /// Region of the prices.
 pub const PRICES_REGION: &str = "us-east-1";
 
-/// Unit that AWS bills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    Read,
-    Write,
-    Sqs,
-    SqsFifo,
-    Lambda,
-    LambdaGbSecond,
-    IotMessage,
-    IotRule,
-    IotConnectionMinute,
-    Api,
-    ShadowOperation,
-    LogGigabyte,
-    AlarmMetric,
-    CustomMetric,
-    Dashboard,
-    Trace,
-}
-
 /// Service of a unit, as a line of the bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
@@ -50,98 +29,51 @@ pub(crate) struct Price {
 const MILLION: f64 = 1_000_000.0;
 const BILLION: f64 = 1_000.0 * MILLION;
 
-const fn price(
-    unit: Unit,
-    service: Service,
-    name: &'static str,
-    tiers: &'static [(f64, f64)],
-) -> Price {
-    Price {
-        unit,
-        service,
-        name,
-        tiers,
-    }
+macro_rules! units {
+    ($($(#[$meta:meta])* $unit:ident: $service:ident, $name:literal, [$($tier:expr),+];)+) => {
+        /// Unit that AWS bills.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Unit {
+            $($(#[$meta])* $unit,)+
+        }
+
+        /// All prices, in the order of the units.
+        pub(crate) const PRICES: &[Price] = &[$(Price {
+            unit: Unit::$unit,
+            service: Service::$service,
+            name: $name,
+            tiers: &[$($tier),+],
+        }),+];
+    };
 }
 
-/// All prices, in the order of the units.
-pub(crate) const PRICES: [Price; 16] = [
-    // On demand, a consistent read of up to 4 KB; an eventually consistent read costs half.
-    price(Unit::Read, Service::DynamoDb, "read unit", &[(0.0, 0.125)]),
-    // On demand, a write of up to 1 KB.
-    price(
-        Unit::Write,
-        Service::DynamoDb,
-        "write unit",
-        &[(0.0, 0.625)],
-    ),
-    // A request with up to 64 KB, for any number of messages.
-    price(Unit::Sqs, Service::Sqs, "SQS call", &[(0.0, 0.40)]),
-    price(Unit::SqsFifo, Service::Sqs, "SQS FIFO call", &[(0.0, 0.50)]),
-    price(Unit::Lambda, Service::Lambda, "Lambda call", &[(0.0, 0.20)]),
-    // On arm64.
-    price(
-        Unit::LambdaGbSecond,
-        Service::Lambda,
-        "Lambda GB-second",
-        &[(0.0, 13.3334)],
-    ),
-    // A message of up to 5 KB to or from AWS IoT.
-    price(
-        Unit::IotMessage,
-        Service::Iot,
-        "IoT message",
-        &[(0.0, 1.00), (BILLION, 0.80), (5.0 * BILLION, 0.70)],
-    ),
-    // A rule with one action, 0.15 each.
-    price(Unit::IotRule, Service::Iot, "IoT rule", &[(0.0, 0.30)]),
-    price(
-        Unit::IotConnectionMinute,
-        Service::Iot,
-        "IoT connection minute",
-        &[(0.0, 0.08)],
-    ),
-    // A request to an HTTP API.
-    price(
-        Unit::Api,
-        Service::ApiGateway,
-        "API request",
-        &[(0.0, 1.00), (300.0 * MILLION, 0.90)],
-    ),
-    // An operation of AWS IoT Device Shadow with up to 1 KB.
-    price(
-        Unit::ShadowOperation,
-        Service::Iot,
-        "shadow operation",
-        &[(0.0, 1.25)],
-    ),
-    // Ingestion into CloudWatch Logs.
-    price(
-        Unit::LogGigabyte,
-        Service::CloudWatch,
-        "log gigabyte",
-        &[(0.0, 0.50 * MILLION)],
-    ),
-    price(
-        Unit::AlarmMetric,
-        Service::CloudWatch,
-        "alarm metric",
-        &[(0.0, 0.10 * MILLION)],
-    ),
-    price(
-        Unit::CustomMetric,
-        Service::CloudWatch,
-        "custom metric",
-        &[(0.0, 0.30 * MILLION)],
-    ),
-    price(
-        Unit::Dashboard,
-        Service::CloudWatch,
-        "dashboard",
-        &[(0.0, 3.00 * MILLION)],
-    ),
-    price(Unit::Trace, Service::XRay, "trace", &[(0.0, 5.00)]),
-];
+units! {
+    /// On demand, a consistent read of up to 4 KB; an eventually consistent read costs half.
+    Read: DynamoDb, "read unit", [(0.0, 0.125)];
+    /// On demand, a write of up to 1 KB.
+    Write: DynamoDb, "write unit", [(0.0, 0.625)];
+    /// A request with up to 64 KB, for any number of messages.
+    Sqs: Sqs, "SQS call", [(0.0, 0.40)];
+    SqsFifo: Sqs, "SQS FIFO call", [(0.0, 0.50)];
+    Lambda: Lambda, "Lambda call", [(0.0, 0.20)];
+    /// On arm64.
+    LambdaGbSecond: Lambda, "Lambda GB-second", [(0.0, 13.3334)];
+    /// A message of up to 5 KB to or from AWS IoT.
+    IotMessage: Iot, "IoT message", [(0.0, 1.00), (BILLION, 0.80), (5.0 * BILLION, 0.70)];
+    /// A rule with one action, 0.15 each.
+    IotRule: Iot, "IoT rule", [(0.0, 0.30)];
+    IotConnectionMinute: Iot, "IoT connection minute", [(0.0, 0.08)];
+    /// A request to an HTTP API.
+    Api: ApiGateway, "API request", [(0.0, 1.00), (300.0 * MILLION, 0.90)];
+    /// An operation of AWS IoT Device Shadow with up to 1 KB.
+    ShadowOperation: Iot, "shadow operation", [(0.0, 1.25)];
+    /// Ingestion into CloudWatch Logs.
+    LogGigabyte: CloudWatch, "log gigabyte", [(0.0, 0.50 * MILLION)];
+    AlarmMetric: CloudWatch, "alarm metric", [(0.0, 0.10 * MILLION)];
+    CustomMetric: CloudWatch, "custom metric", [(0.0, 0.30 * MILLION)];
+    Dashboard: CloudWatch, "dashboard", [(0.0, 3.00 * MILLION)];
+    Trace: XRay, "trace", [(0.0, 5.00)];
+}
 
 impl Price {
     /// Dollars for a number of units in one month.
@@ -174,13 +106,6 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prices_are_in_the_order_of_the_units() {
-        for (position, price) in PRICES.iter().enumerate() {
-            assert_eq!(price.unit as usize, position, "{}", price.name);
-        }
-    }
 
     #[test]
     fn tiers_apply_to_the_units_above_them() {

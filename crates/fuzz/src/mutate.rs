@@ -39,7 +39,6 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Creates a mutator with this seed.
     pub fn new(seed: u64) -> Mutator {
         Mutator {
             random: Rng::with_seed(seed),

@@ -26,7 +26,6 @@ pub struct Target {
 
 macro_rules! targets {
     ($($name:literal => $module:ident,)*) => {
-        /// All targets.
         pub const TARGETS: &[Target] = &[$(Target { name: $name, run: $module::run }),*];
     };
 }
@@ -46,7 +45,6 @@ targets! {
     "webhook-urls" => webhook_urls,
 }
 
-/// Returns the target of a name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }

@@ -39,9 +39,8 @@ mod registrations;
 mod sensors;
 mod shadows;
 
-pub use clients::{
-    Client, ClientPage, ClientPatch, CreatedClient, Link, LinkPage, NewClient, RotatedSecret,
-};
+pub use crate::clients::ClientPatch;
+pub use clients::{Client, ClientPage, CreatedClient, Link, LinkPage, NewClient, RotatedSecret};
 pub use deliveries::{
     Attempt, Delivery, DeliveryPage, EnabledClient, QueuedDelivery, RedeliveryProgress,
 };

@@ -48,7 +48,6 @@ pub enum StateAt {
     NotRecorded,
 }
 
-/// A change that was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedChange {
     pub time: Timestamp,
@@ -59,7 +58,6 @@ pub struct RecordedChange {
     pub documents: Vec<ChangedDocument>,
 }
 
-/// A document in a recorded change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedDocument {
     pub state: State,
@@ -87,7 +85,6 @@ pub struct DocumentChange {
 #[derive(Debug, Clone)]
 pub struct StoredChange {
     pub time: Timestamp,
-    /// The documents that changed.
     pub documents: Vec<StoredDiff>,
 }
 

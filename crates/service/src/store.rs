@@ -77,7 +77,6 @@ impl StoreError {
         self.class() == ErrorClass::Unavailable
     }
 
-    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             StoreError::NotFound => ErrorClass::NotFound,

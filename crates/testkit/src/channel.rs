@@ -211,7 +211,6 @@ fn assert_within(messages: &[Message], limits: ChannelLimits) {
     assert!(largest <= Some(limits.message_bytes), "{largest:?} bytes");
 }
 
-/// Returns an attribute of a message.
 pub fn attribute<'a>(message: &'a Message, name: &str) -> Option<&'a str> {
     let mut attributes = message.attributes.iter();
     let found = attributes.find(|(known, _)| known == name);

@@ -92,12 +92,10 @@ pub fn delete(shadow: &ShadowId, expect: ExpectedVersion) -> Delete {
     }
 }
 
-/// Writes one.
 pub async fn write_one<P: ShadowStore>(store: &P, write: Write) -> Result<Written, StoreError> {
     store.write(&write).await
 }
 
-/// Deletes one.
 pub async fn delete_one<P: ShadowStore>(store: &P, delete: Delete) -> Result<(), StoreError> {
     store.delete(&delete, DELETED).await
 }

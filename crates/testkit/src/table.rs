@@ -3,7 +3,6 @@
 //! `«x*129»` is a repeated text, `«»` an empty one. Missing last columns are empty; empty lines and lines that start with `# ` are
 //! skipped.
 
-/// Returns the cases of a table.
 pub fn cases<const COLUMNS: usize>(table: &str) -> Vec<[String; COLUMNS]> {
     let lines = table.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("# "));

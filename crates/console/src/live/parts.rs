@@ -32,7 +32,6 @@ const BEHIND: usize = 16;
 /// The parts of a page, by the ids of their elements.
 pub(crate) type Parts = Vec<(&'static str, Markup)>;
 
-/// A page with parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartedPage {
     Registrations,

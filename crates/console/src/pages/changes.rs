@@ -333,9 +333,7 @@ fn form(view: &View, filter: &Filter) -> Markup {
                     option value=(state.as_str()) selected[filter.state == Some(state)] { (state.as_str()) }
                 }
             } }
-            @for kept in ["tz", "time"] {
-                @if let Some(value) = view.get(kept) { input type="hidden" name=(kept) value=(value); }
-            }
+            (view.kept(&["tz", "time"]))
             button.btn { "Filter" }
             span.push { button.btn type="button" data-pause aria-keyshortcuts="p" aria-pressed="false" hidden { "Pause" } }
         }

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::components::{cmd, command, empty, error_note, live_state, quoted};
 use crate::live::{ChangedItem, Parts, live_text};
 use crate::state::Console;
-use crate::view::{Nav, View};
+use crate::view::{Failure, Nav, View};
 use model::{Model, model};
 
 pub(crate) use attempts::LastAttempts;
@@ -83,10 +83,7 @@ impl Asked {
             ("status", &self.status),
             ("cursor", &self.cursor),
         ];
-        let is_replaced = |name: &str| parameters.iter().any(|(key, _)| *key == name);
-        let kept = own.into_iter().filter(|(name, _)| !is_replaced(name));
-        let all: Vec<(&str, &str)> = kept.chain(parameters.iter().copied()).collect();
-        view.href(PATH, &all)
+        view.href_with(PATH, &own, parameters)
     }
 }
 
@@ -106,7 +103,7 @@ pub(crate) async fn parts(view: &View) -> Parts {
     parts_of(view, &model(view, Asked::read(view)).await)
 }
 
-fn parts_of(view: &View, model: &Result<Model, String>) -> Parts {
+fn parts_of(view: &View, model: &Result<Model, Failure>) -> Parts {
     let model = match model {
         Ok(model) => model,
         Err(error) => {
@@ -159,7 +156,7 @@ fn head(view: &View) -> Markup {
 /// The page, with the result of a write that failed, or with the panel of a new client.
 fn render(
     view: &View,
-    model: &Result<Model, String>,
+    model: &Result<Model, Failure>,
     failure: Option<&Markup>,
     new: Option<&Markup>,
 ) -> Markup {

@@ -33,7 +33,7 @@ use crate::components::{
 use crate::pages::fleet::open_leaves;
 use crate::state::Console;
 use crate::time;
-use crate::view::{Nav, View, refused};
+use crate::view::{Failure, Nav, View, refused};
 
 use recorded::Recorded;
 pub(crate) use state::{lateness, panel as state_panel};
@@ -160,7 +160,7 @@ fn range_of(view: &View) -> Range {
     found.unwrap_or(DEFAULT_RANGE)
 }
 
-async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<Device, String> {
+async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<Device, Failure> {
     let services = &view.console.services;
     let range = range_of(view);
     let history = services.history.as_ref();
@@ -181,10 +181,9 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
     .await;
     let current = match current {
         Err(error) if error.is_not_found() => None,
-        current => Some(current.map_err(|error| error.to_string())?),
+        current => Some(current?),
     };
-    let names = names.map_err(|error| error.to_string())?;
-    let mut names: Vec<String> = names
+    let mut names: Vec<String> = names?
         .rows
         .iter()
         .map(|row| row.shadow.name().to_owned())
@@ -195,7 +194,7 @@ async fn load(view: &View, shadow: ShadowId, at: Option<Timestamp>) -> Result<De
     Ok(Device {
         names,
         current,
-        past: past.map_err(|error| error.to_string())?,
+        past: past?,
         range,
         span: range.span(view.now, at),
         keeps_history: history.is_some(),

@@ -23,7 +23,7 @@ use crate::components::{
 use crate::pages::device::lateness;
 use crate::state::Console;
 use crate::tree::{Cell, Content, Timed, tree};
-use crate::view::{Nav, View};
+use crate::view::{Failure, Nav, View};
 
 /// Shadows of a page: their documents are at most 100 keys, which one call reads.
 const PAGE: usize = 50;
@@ -203,7 +203,7 @@ struct Fleet {
     next: Option<Cursor>,
 }
 
-async fn load(view: &View, prefix: &str, filter: &Filter) -> Result<Fleet, String> {
+async fn load(view: &View, prefix: &str, filter: &Filter) -> Result<Fleet, Failure> {
     let mut fleet = Fleet {
         rows: Vec::new(),
         read: 0,
@@ -215,10 +215,8 @@ async fn load(view: &View, prefix: &str, filter: &Filter) -> Result<Fleet, Strin
     loop {
         let page = shadows
             .list_by_prefix(prefix, PAGE, fleet.next.as_ref())
-            .await;
-        let page = page.map_err(|error| error.to_string())?;
-        let rows = read_rows(&view.console, &page.rows).await;
-        let rows = rows.map_err(|error| error.to_string())?;
+            .await?;
+        let rows = read_rows(&view.console, &page.rows).await?;
         fleet.read += page.rows.len();
         fleet.first = fleet.first.or_else(|| page.rows.first().cloned());
         fleet.last = page.rows.last().cloned().or(fleet.last);
@@ -319,9 +317,7 @@ fn form(view: &View, prefix: &str, filter: &Filter) -> Markup {
                 option value="day" selected[selected("since", "day")] { "last day" }
             } }
             label { input type="checkbox" name="open" value="1" checked[filter.open_only]; " Open delta only" }
-            @for kept in ["tz", "time"] {
-                @if let Some(value) = view.get(kept) { input type="hidden" name=(kept) value=(value); }
-            }
+            (view.kept(&["tz", "time"]))
             button.btn { "Filter" }
         }
     }

@@ -72,10 +72,7 @@ impl Asked {
             ("cursor", &self.cursor),
             ("message", &self.message),
         ];
-        let is_replaced = |name: &str| parameters.iter().any(|(key, _)| *key == name);
-        let kept = own.into_iter().filter(|(name, _)| !is_replaced(name));
-        let all: Vec<(&str, &str)> = kept.chain(parameters.iter().copied()).collect();
-        view.href(PATH, &all)
+        view.href_with(PATH, &own, parameters)
     }
 
     fn order(&self) -> Order {

@@ -110,7 +110,6 @@ fn title(name: &str) -> &'static str {
     }
 }
 
-/// The meaning of a queue.
 fn meaning(name: QueueName) -> &'static str {
     match name {
         QueueName::Undeliverable => {

@@ -76,9 +76,8 @@ fn here(view: &View, parameters: &[(&str, &str)]) -> String {
     let own: Vec<(&str, &str)> = ["city", "building", "floor", "room", "show", "cursor"]
         .into_iter()
         .filter_map(|name| Some((name, view.get(name)?)))
-        .filter(|(name, _)| !parameters.iter().any(|(key, _)| key == name))
         .collect();
-    view.href(PATH, &[&own[..], parameters].concat())
+    view.href_with(PATH, &own, parameters)
 }
 
 fn connection(sensor: &SensorWithState) -> Option<Connection> {
@@ -104,9 +103,7 @@ fn render(view: &View, model: &Model) -> Markup {
             h1 { "Sensors" }
             span.soft { (live_state(live_text(view))) }
             form class="filter push" method="get" role="search" action=(PATH) {
-                @for name in ["city", "building", "floor", "room", "show", "tz", "time"] {
-                    @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-                }
+                (view.kept(&["city", "building", "floor", "room", "show", "tz", "time"]))
                 label { "Sensor id "
                     input class="field mono" name="id" size="18" placeholder="door-213" spellcheck="false" autocomplete="off"
                         aria-keyshortcuts="/" value=(view.get("id").unwrap_or_default());

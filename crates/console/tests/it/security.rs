@@ -6,7 +6,6 @@ use antumbra_service::clock::Clock as _;
 
 use crate::support::{TestConsole, TestOptions, csrf_of, text};
 
-/// All pages.
 const PAGES: [&str; 8] = [
     "/",
     "/device?id=x",
@@ -17,7 +16,6 @@ const PAGES: [&str; 8] = [
     "/inbox",
     "/queues",
 ];
-/// All writes.
 const WRITES: [&str; 10] = [
     "/device?id=x",
     "/registrations/try",

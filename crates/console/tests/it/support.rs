@@ -48,7 +48,6 @@ pub(crate) struct TestConsole {
     csrf: String,
 }
 
-/// Options of a test.
 pub(crate) struct TestOptions {
     pub(crate) write: bool,
     /// Names and texts of registration files.
@@ -307,7 +306,6 @@ impl RequestBuilder {
     }
 }
 
-/// A response.
 #[derive(Debug, Clone)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -34,7 +34,6 @@ pub(crate) fn alarm_metrics(root: &Stack) -> usize {
     alarms.map(|resource| alarm(resource).metrics.len()).sum()
 }
 
-/// An alarm and its metrics.
 #[derive(Debug)]
 struct Alarm {
     name: String,

@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 
 use super::grants::Permission;
 
-/// One call.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) function: String,

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::template::{Resource, Stack, text};
 
-/// One function.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
     /// Name in the code, such as `stream-listener`.

@@ -11,7 +11,6 @@ use antumbra_dynamodb::DynamoDbSensors;
 
 use crate::store::{Item, Store, text};
 
-/// The sort keys of a partition.
 async fn sort_keys(store: &Store<DynamoDbSensors>, partition: &str) -> Vec<String> {
     let query = store.client.query().table_name(&store.table);
     let pages = query

@@ -37,29 +37,6 @@ impl TryFrom<NewClient> for clients::NewClient {
     }
 }
 
-/// Changes to a client. Absent members stay as they are.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(ToSchema))]
-pub struct ClientPatch {
-    /// Display name.
-    pub name: Option<String>,
-    /// URL that deliveries are POSTed to.
-    pub url: Option<String>,
-    /// Delivery mode.
-    pub mode: Option<Mode>,
-}
-
-impl From<ClientPatch> for clients::ClientPatch {
-    fn from(patch: ClientPatch) -> clients::ClientPatch {
-        clients::ClientPatch {
-            name: patch.name,
-            url: patch.url,
-            mode: patch.mode,
-        }
-    }
-}
-
 /// A client, without its secret.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

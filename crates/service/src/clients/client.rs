@@ -88,11 +88,16 @@ pub struct Rotated {
     pub previous_until: Timestamp,
 }
 
-/// Changes to a client; `None` leaves a field unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Changes to a client. Absent members stay as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClientPatch {
+    /// Display name.
     pub name: Option<String>,
+    /// URL that deliveries are POSTed to.
     pub url: Option<String>,
+    /// Delivery mode.
     pub mode: Option<Mode>,
 }
 

@@ -20,7 +20,6 @@ pub const DEFAULT_FEED_DAYS: u32 = 7;
 /// Partitions of a feed, unless configured otherwise. Fixed by the first change.
 pub const DEFAULT_PARTITIONS: u32 = 4;
 
-/// A change in the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedChange {
     /// Id of the change, the same each time that it appears.

@@ -5,7 +5,7 @@
 //! its value changes.
 
 use antumbra_shadow::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::id::{Generation, SensorId};
@@ -44,33 +44,45 @@ pub struct SensorEvent {
     pub detail: EventDetail,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Details of an event. Their JSON is what clients read in `data`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
 pub enum EventDetail {
     StateChanged {
         previous: Value,
         current: Value,
         /// Time at which the current value was measured.
+        #[serde(serialize_with = "milliseconds")]
         since: Timestamp,
     },
     ConnectionLost {
+        #[serde(serialize_with = "milliseconds")]
         last_seen: Timestamp,
         /// Silence after which the sensor is lost.
+        #[serde(rename = "thresholdSeconds")]
         threshold: SilenceTimeout,
+        #[serde(rename = "lastState")]
         last_value: Option<Value>,
     },
     ConnectionRestored {
         /// Time at which the sensor was found lost.
+        #[serde(serialize_with = "milliseconds")]
         lost_at: Timestamp,
-        /// Time of the last signal before; `None` if there was none.
-        last_seen: Option<Timestamp>,
         /// Time of the signal that restored the connection.
+        #[serde(serialize_with = "milliseconds")]
         restored_at: Timestamp,
+        /// Time since the last signal before; since the loss was found if there was none.
+        outage_seconds: i64,
+        #[serde(rename = "state")]
         value: Option<Value>,
         /// True if the same signal changed the value.
+        #[serde(rename = "stateChanged")]
         value_changed: bool,
     },
     ConnectionNeverSeen {
+        #[serde(serialize_with = "milliseconds")]
         registered_at: Timestamp,
+        #[serde(rename = "thresholdSeconds")]
         threshold: SilenceTimeout,
     },
 }
@@ -161,10 +173,12 @@ fn connection_change(
         }
         Connection::Online => {
             let restored_at = new.last_seen?;
+            let lost_at = old.lost_at.unwrap_or(old.deadline);
             let detail = EventDetail::ConnectionRestored {
-                lost_at: old.lost_at.unwrap_or(old.deadline),
-                last_seen: old.last_seen,
+                lost_at,
                 restored_at,
+                // The silence began with the last contact, not when it was detected.
+                outage_seconds: whole_seconds(old.last_seen.unwrap_or(lost_at), restored_at),
                 value: new.value.clone(),
                 value_changed,
             };
@@ -174,79 +188,15 @@ fn connection_change(
     }
 }
 
-/// JSON of the details, as clients read it in `data`.
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-enum Data<'a> {
-    StateChanged {
-        previous: &'a Value,
-        current: &'a Value,
-        since: String,
-    },
-    ConnectionLost {
-        last_seen: String,
-        threshold_seconds: u32,
-        last_state: Option<&'a Value>,
-    },
-    ConnectionRestored {
-        lost_at: String,
-        restored_at: String,
-        outage_seconds: i64,
-        state: Option<&'a Value>,
-        state_changed: bool,
-    },
-    ConnectionNeverSeen {
-        registered_at: String,
-        threshold_seconds: u32,
-    },
-}
-
 impl EventDetail {
     pub fn to_json(&self) -> Box<RawValue> {
-        let data = match self {
-            EventDetail::StateChanged {
-                previous,
-                current,
-                since,
-            } => Data::StateChanged {
-                previous,
-                current,
-                since: rfc3339_milliseconds(*since),
-            },
-            EventDetail::ConnectionLost {
-                last_seen,
-                threshold,
-                last_value,
-            } => Data::ConnectionLost {
-                last_seen: rfc3339_milliseconds(*last_seen),
-                threshold_seconds: threshold.as_seconds(),
-                last_state: last_value.as_ref(),
-            },
-            EventDetail::ConnectionRestored {
-                lost_at,
-                last_seen,
-                restored_at,
-                value,
-                value_changed,
-            } => Data::ConnectionRestored {
-                lost_at: rfc3339_milliseconds(*lost_at),
-                restored_at: rfc3339_milliseconds(*restored_at),
-                // The silence began with the last contact, not when it was detected.
-                outage_seconds: whole_seconds(last_seen.unwrap_or(*lost_at), *restored_at),
-                state: value.as_ref(),
-                state_changed: *value_changed,
-            },
-            EventDetail::ConnectionNeverSeen {
-                registered_at,
-                threshold,
-            } => Data::ConnectionNeverSeen {
-                registered_at: rfc3339_milliseconds(*registered_at),
-                threshold_seconds: threshold.as_seconds(),
-            },
-        };
         // Values, texts and numbers always have a JSON form.
-        to_raw_value(&data).unwrap_or_else(|_| RawValue::NULL.to_owned())
+        to_raw_value(self).unwrap_or_else(|_| RawValue::NULL.to_owned())
     }
+}
+
+fn milliseconds<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339_milliseconds(*time))
 }
 
 fn whole_seconds(from: Timestamp, to: Timestamp) -> i64 {

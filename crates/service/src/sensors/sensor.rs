@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
+use serde::Serialize;
 
 use super::id::{Generation, InvalidSensor, SensorId, SensorType};
 use super::location::Location;
@@ -51,7 +52,7 @@ checked_text! {
 }
 
 /// Whole seconds of silence, from one to a year.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct SilenceTimeout(u32);
 
 impl SilenceTimeout {

@@ -93,7 +93,6 @@ impl SignalError {
 }
 
 impl SignalMessage {
-    /// Parses the text of a message.
     pub fn parse(text: &str, allowed: ValueType) -> Result<SignalMessage, SignalError> {
         if text == MARKER {
             return Ok(SignalMessage::Marker);

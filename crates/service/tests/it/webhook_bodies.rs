@@ -27,8 +27,8 @@ fn details() -> [EventDetail; 4] {
         },
         EventDetail::ConnectionRestored {
             lost_at: lost,
-            last_seen: Some(seen),
             restored_at: at("2026-01-31T12:10:00Z"),
+            outage_seconds: 600,
             value: None,
             value_changed: false,
         },

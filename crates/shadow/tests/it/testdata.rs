@@ -45,7 +45,6 @@ impl ModelCase {
     }
 }
 
-/// One merge.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MergeCase<'a> {
@@ -82,7 +81,6 @@ pub(crate) struct UpdateCase<'a> {
     pub(crate) new: &'a RawValue,
 }
 
-/// One diff.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DiffCase<'a> {

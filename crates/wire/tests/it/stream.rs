@@ -8,7 +8,6 @@ use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape};
 
 use crate::oracle::{Outcome, compare};
 
-/// Returns the only record of an event.
 pub(crate) fn only<'a>(batch: &'a mut StreamBatch, event: &'a str) -> Record<'a> {
     batch
         .read(event.as_bytes())

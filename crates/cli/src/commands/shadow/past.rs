@@ -70,7 +70,6 @@ pub(crate) struct HistoryTable {
 }
 
 impl HistoryTable {
-    /// The name of the table.
     fn name(&self, connection: &Connection) -> String {
         let given = self.history_table.clone();
         given.unwrap_or_else(|| connection.history_table())

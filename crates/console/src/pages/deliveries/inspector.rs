@@ -11,7 +11,7 @@ use super::{Asked, PATH, REDELIVER, REDELIVER_SINCE};
 use crate::components::{Tone, badge, csrf, cut, error_note, note, number, write_button};
 use crate::json;
 use crate::time;
-use crate::view::View;
+use crate::view::{Failure, View};
 
 fn next_attempt(view: &View, record: &DeliveryRecord, client: Option<&Client>) -> Markup {
     let progress = &record.progress;
@@ -36,7 +36,11 @@ fn next_attempt(view: &View, record: &DeliveryRecord, client: Option<&Client>) -
     }
 }
 
-pub(super) fn inspector(view: &View, asked: &Asked, selected: &Result<Selected, String>) -> Markup {
+pub(super) fn inspector(
+    view: &View,
+    asked: &Asked,
+    selected: &Result<Selected, Failure>,
+) -> Markup {
     let Selected { record, client } = match selected {
         Ok(selected) => selected,
         Err(error) => {
@@ -117,7 +121,7 @@ fn attempt_result(attempt: &Attempt) -> Markup {
     }
 }
 
-pub(super) fn dry_run(view: &View, asked: &Asked, plan: &Result<Plan, String>) -> Markup {
+pub(super) fn dry_run(view: &View, asked: &Asked, plan: &Result<Plan, Failure>) -> Markup {
     let typed = html! {
         form.filter method="get" action=(PATH) {
             input type="hidden" name="client" value=(asked.client);
@@ -134,7 +138,7 @@ pub(super) fn dry_run(view: &View, asked: &Asked, plan: &Result<Plan, String>) -
             div.body.stack {
                 (typed)
                 @match plan {
-                    Err(error) => (note(Tone::Bad, "The time cannot be used.", &html! { bdi { (cut(error)) } }, &html! {})),
+                    Err(error) => (note(Tone::Bad, "The time cannot be used.", &html! { bdi { (cut(&error.to_string())) } }, &html! {})),
                     Ok(plan) => {
                         @let queued: usize = plan.by_status.iter().filter(|(status, _)| *status != Status::Delivered).map(|(_, count)| count).sum();
                         p.soft { "Nothing has been queued yet. Of the events since " (view.at(plan.since)) ":" }

@@ -24,9 +24,7 @@ pub(super) fn filter(view: &View, model: &Model) -> Markup {
     ];
     html! {
         form.filter method="get" action=(PATH) {
-            @for name in ["tz", "time", "clients", "status"] {
-                @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-            }
+            (view.kept(&["tz", "time", "clients", "status"]))
             label { "Client "
                 select.field name="client" {
                     option value="" selected[asked.client.is_empty()] { "of the sensor" }

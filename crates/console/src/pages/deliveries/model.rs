@@ -16,7 +16,7 @@ use super::Asked;
 use super::attempts::{Attempts, count_held, last_attempts};
 use super::clients::circuit;
 use crate::time;
-use crate::view::View;
+use crate::view::{Failure, View, cursor};
 
 /// Clients of a page.
 const CLIENTS: usize = 25;
@@ -40,11 +40,11 @@ pub(super) struct Model {
     pub(super) asked: Asked,
     pub(super) clients: Vec<ClientRow>,
     pub(super) next_clients: Option<Cursor>,
-    pub(super) list: Result<Page<DeliveryRecord>, String>,
+    pub(super) list: Result<Page<DeliveryRecord>, Failure>,
     /// The delivery that is shown.
-    pub(super) selected: Option<Result<Selected, String>>,
+    pub(super) selected: Option<Result<Selected, Failure>>,
     /// Dry run of a redelivery since a time.
-    pub(super) plan: Option<Result<Plan, String>>,
+    pub(super) plan: Option<Result<Plan, Failure>>,
     /// Deliveries that are held for the client to be enabled.
     pub(super) held: Option<usize>,
 }
@@ -77,14 +77,13 @@ pub(super) struct Plan {
     pub(super) has_more: bool,
 }
 
-pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String> {
+pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, Failure> {
     let services = &view.console.services;
-    let cursor = Some(Cursor(asked.clients_cursor.clone())).filter(|cursor| !cursor.0.is_empty());
+    let cursor = cursor(&asked.clients_cursor);
     let page = services
         .clients
         .list(&IdRanges::all(), CLIENTS, cursor.as_ref())
-        .await;
-    let page = page.map_err(|error| error.to_string())?;
+        .await?;
     if cursor.is_none() {
         let is_open = |client: &&Client| circuit(client, view.now).is_bad;
         let open = page.rows.iter().filter(is_open).count();
@@ -140,25 +139,24 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Result<Model, String
     })
 }
 
-async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, String> {
+async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, Failure> {
     let none = Page {
         rows: Vec::new(),
         next: None,
     };
     let subject = match (asked.client.as_str(), asked.sensor.as_str()) {
         ("", "") => return Ok(none),
-        ("", sensor) => Subject::Sensor(SensorId::new(sensor).map_err(|fault| fault.to_string())?),
-        (client, _) => Subject::Client(ClientId::new(client).map_err(|fault| fault.to_string())?),
+        ("", sensor) => Subject::Sensor(SensorId::new(sensor)?),
+        (client, _) => Subject::Client(ClientId::new(client)?),
     };
     let query = HistoryQuery {
         status: asked.status.parse().ok(),
         limit: PAGE,
         ..HistoryQuery::of(subject)
     };
-    let cursor = Some(Cursor(asked.cursor.clone())).filter(|cursor| !cursor.0.is_empty());
+    let cursor = cursor(&asked.cursor);
     let deliveries = &view.console.services.deliveries;
-    let page = deliveries.list(&query, cursor.as_ref()).await;
-    let mut page = page.map_err(|error| error.to_string())?;
+    let mut page = deliveries.list(&query, cursor.as_ref()).await?;
     if !asked.client.is_empty() && !asked.sensor.is_empty() {
         let is_of_sensor = |record: &DeliveryRecord| {
             let sensor = record.delivery.sensor.as_ref();
@@ -169,20 +167,19 @@ async fn list(view: &View, asked: &Asked) -> Result<Page<DeliveryRecord>, String
     Ok(page)
 }
 
-async fn selected(view: &View, id: &str) -> Result<Selected, String> {
+async fn selected(view: &View, id: &str) -> Result<Selected, Failure> {
     let services = &view.console.services;
     let id: DeliveryId = id
         .parse()
-        .map_err(|_| "This is not the id of a delivery.".to_owned())?;
-    let record = services.deliveries.get(&id).await;
+        .map_err(|_| "This is not the id of a delivery.")?;
     Ok(Selected {
-        record: record.map_err(|error| error.to_string())?,
+        record: services.deliveries.get(&id).await?,
         client: services.clients.get(id.client()).await.ok(),
     })
 }
 
-async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, String> {
-    let client = ClientId::new(client).map_err(|fault| fault.to_string())?;
+async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, Failure> {
+    let client = ClientId::new(client)?;
     let since = time::parse(since, view.now, &view.zone);
     let since = since.ok_or("Write the time as 16:00, -10m, or a date and time.")?;
     let query = HistoryQuery {
@@ -191,8 +188,7 @@ async fn plan(view: &View, client: &str, since: &str) -> Result<Plan, String> {
         limit: PLANNED,
         ..HistoryQuery::of(Subject::Client(client))
     };
-    let page = view.console.services.deliveries.list(&query, None).await;
-    let page = page.map_err(|error| error.to_string())?;
+    let page = view.console.services.deliveries.list(&query, None).await?;
     let of = |status: Status| page.rows.iter().filter(|row| row.status == status).count();
     let by_status = Status::ALL.iter().map(|status| (*status, of(*status)));
     Ok(Plan {

@@ -139,9 +139,7 @@ pub(super) fn panel(view: &View, compared: &Option<Result<Compared, String>>) ->
             header {
                 h2 { "Difference of two moments" }
                 form.filter.push method="get" action="/device#diff" {
-                    @for name in ["id", "name", "range", "tz", "time", "at", "chart"] {
-                        @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-                    }
+                    (view.kept(&["id", "name", "range", "tz", "time", "at", "chart"]))
                     label { "From " input.field.mono name="from" value=(view.get("from").unwrap_or("-1h")) size="11"; }
                     label { "To " input.field.mono name="to" value=(view.get("to").unwrap_or("now")) size="11"; }
                     button.btn { "Compare" }

@@ -42,9 +42,7 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
             header {
                 h2 { "Chart" }
                 form.push method="get" action="/device" {
-                    @for name in ["id", "name", "range", "tz", "time", "at"] {
-                        @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-                    }
+                    (view.kept(&["id", "name", "range", "tz", "time", "at"]))
                     label.sr for="field" { "Field" }
                     select.field.mono #field name="chart" {
                         @for choice in &recorded.choices {

@@ -34,9 +34,7 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
     html! {
         section.panel.timebar #timebar aria-label="Time" {
             form.filter method="get" action="/device" {
-                @for name in ["id", "name", "range", "tz", "time", "chart", "fields"] {
-                    @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-                }
+                (view.kept(&["id", "name", "range", "tz", "time", "chart", "fields"]))
                 span {
                     (step(view, previous, "prev", "[", "‹ Previous")) " "
                     (step(view, next, "next", "]", "Next ›"))

@@ -40,9 +40,7 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
                 h2 { "Timeline" }
                 @if let Some(at) = at { span.mute { "around " (view.at(at)) } }
                 form.filter.push method="get" action="/device" {
-                    @for name in ["id", "name", "range", "tz", "time", "at", "chart"] {
-                        @if let Some(value) = view.get(name) { input type="hidden" name=(name) value=(value); }
-                    }
+                    (view.kept(&["id", "name", "range", "tz", "time", "at", "chart"]))
                     label.sr for="path" { "Path" }
                     input.field.mono #path name="path" value=[path] placeholder="path, e.g. /temp" size="14";
                     button.btn.small { "Filter" }
@@ -223,7 +221,6 @@ fn rendered(
     }
 }
 
-/// The values that a change changed.
 pub(crate) fn values(change: &RecordedChange, limit: usize) -> Markup {
     html! {
         @for document in &change.documents {

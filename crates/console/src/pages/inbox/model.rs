@@ -10,7 +10,7 @@ use futures_util::future;
 
 use super::Asked;
 use crate::pages::queues;
-use crate::view::View;
+use crate::view::{Failure, View, cursor};
 
 /// Sources and messages of a page.
 const SOURCES: usize = 50;
@@ -23,9 +23,9 @@ pub(super) struct Model {
     pub(super) asked: Asked,
     pub(super) sources: Result<Page<Contact>, StoreError>,
     /// The messages of the source; `None` without a source.
-    pub(super) messages: Option<Result<Listing, String>>,
+    pub(super) messages: Option<Result<Listing, Failure>>,
     /// The message that is shown; `None` inside if it does not exist.
-    pub(super) message: Option<Result<Option<InboxMessage>, String>>,
+    pub(super) message: Option<Result<Option<InboxMessage>, Failure>>,
     /// Messages that wait in the outbound queue, and those that were received and not deleted yet.
     pub(super) outbound: Result<(u64, u64), QueueError>,
     /// About how many messages are in quarantine.
@@ -75,13 +75,9 @@ pub(super) async fn model(view: &View, mut asked: Asked) -> Model {
     }
 }
 
-fn cursor(text: &str) -> Option<Cursor> {
-    Some(Cursor(text.to_owned())).filter(|cursor| !cursor.0.is_empty())
-}
-
-async fn messages(view: &View, asked: &Asked) -> Result<Listing, String> {
+async fn messages(view: &View, asked: &Asked) -> Result<Listing, Failure> {
     let inbox = &view.console.services.messages;
-    let source = Source::new(asked.source.clone()).map_err(|fault| fault.to_string())?;
+    let source = Source::new(asked.source.clone())?;
     let request = ListRequest {
         from: None,
         to: None,
@@ -89,25 +85,22 @@ async fn messages(view: &View, asked: &Asked) -> Result<Listing, String> {
         limit: MESSAGES,
         cursor: cursor(&asked.cursor),
     };
-    let page = inbox::list(inbox, &source, &request).await;
-    let page = page.map_err(|error| error.to_string())?;
-    let found = inbox.get_all(&source, &page.rows).await;
-    Ok((found.map_err(|error| error.to_string())?, page.next))
+    let page = inbox::list(inbox, &source, &request).await?;
+    Ok((inbox.get_all(&source, &page.rows).await?, page.next))
 }
 
 async fn message(
     view: &View,
     source: &str,
     id: &str,
-    listed: Option<&Result<Listing, String>>,
-) -> Result<Option<InboxMessage>, String> {
+    listed: Option<&Result<Listing, Failure>>,
+) -> Result<Option<InboxMessage>, Failure> {
     if let Some(Ok((messages, _))) = listed
         && let Some(found) = messages.iter().find(|message| message.id.as_str() == id)
     {
         return Ok(Some(found.clone()));
     }
-    let source = Source::new(source).map_err(|fault| fault.to_string())?;
-    let id = MessageId::new(id).map_err(|fault| fault.to_string())?;
-    let found = view.console.services.messages.get(&source, &id).await;
-    found.map_err(|error| error.to_string())
+    let source = Source::new(source)?;
+    let id = MessageId::new(id)?;
+    Ok(view.console.services.messages.get(&source, &id).await?)
 }

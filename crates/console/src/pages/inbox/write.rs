@@ -10,25 +10,13 @@ use serde_json::value::RawValue;
 
 use super::{Asked, PATH, respond};
 use crate::components::{cut_at, error_note};
-use crate::view::View;
+use crate::view::{Failure, View};
 
 /// Time for which the outbound queue is tried.
 const SEND_TIME: Duration = Duration::from_secs(10);
 
 pub(super) async fn delete(view: View, Form(asked): Form<Asked>) -> Response {
-    let names = Source::new(asked.source.clone()).and_then(|source| {
-        let id = MessageId::new(asked.message.clone())?;
-        Ok((source, id))
-    });
-    let deleted = match names {
-        Ok((source, id)) => {
-            let inbox = &view.console.services.messages;
-            let deleted = inbox.delete(&source, &id, view.console.now()).await;
-            deleted.map_err(|error| error.to_string())
-        }
-        Err(fault) => Err(fault.to_string()),
-    };
-    match deleted {
+    match delete_message(&view, &asked).await {
         Ok(()) => {
             let message = html! { span { b.ok { "Deleted:" } " message " code { (cut_at(&asked.message, 60)) } } };
             let href = Asked {
@@ -43,6 +31,13 @@ pub(super) async fn delete(view: View, Form(asked): Form<Asked>) -> Response {
             respond(&view, asked, Some(failure)).await
         }
     }
+}
+
+async fn delete_message(view: &View, asked: &Asked) -> Result<(), Failure> {
+    let source = Source::new(asked.source.clone())?;
+    let id = MessageId::new(asked.message.clone())?;
+    let inbox = &view.console.services.messages;
+    Ok(inbox.delete(&source, &id, view.console.now()).await?)
 }
 
 /// Sends a message to a device, as `POST /v1/messages/{uuid}` does.
@@ -62,13 +57,13 @@ pub(super) async fn send(view: View, Form(asked): Form<Asked>) -> Response {
     }
 }
 
-async fn send_message(view: &View, asked: &Asked) -> Result<Source, String> {
-    let device = Source::new(asked.device.clone()).map_err(|fault| fault.to_string())?;
+async fn send_message(view: &View, asked: &Asked) -> Result<Source, Failure> {
+    let device = Source::new(asked.device.clone())?;
     let message: &RawValue = serde_json::from_str(asked.text.trim())
         .map_err(|fault| format!("The message is not JSON: {fault}"))?;
     let services = &view.console.services;
     let until = view.console.now().after(SEND_TIME);
     let sent = services.outbound.send(&device, &asked.key, message, until);
-    sent.await.map_err(|error| error.to_string())?;
+    sent.await?;
     Ok(device)
 }

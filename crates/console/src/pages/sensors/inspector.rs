@@ -12,13 +12,13 @@ use super::table::silence;
 use crate::components::{Tone, badge, command, cut, cut_at, error_note, number, quoted};
 use crate::pages::deliveries::event;
 use crate::time;
-use crate::view::View;
+use crate::view::{Failure, View};
 
 /// Readings of the table.
 const TABLE_READINGS: usize = 200;
 const OCCURRENCES: usize = 12;
 
-pub(super) fn inspector(view: &View, selected: &Result<Selected, String>) -> Markup {
+pub(super) fn inspector(view: &View, selected: &Result<Selected, Failure>) -> Markup {
     let id = view.get("id").unwrap_or_default();
     let close = here(view, &[("id", "")]);
     let close =

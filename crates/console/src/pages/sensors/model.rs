@@ -13,7 +13,7 @@ use antumbra_shadow::Timestamp;
 use futures_util::future;
 
 use super::LEVELS;
-use crate::view::View;
+use crate::view::{Failure, View};
 
 /// Sensors that one page reads.
 pub(super) const READ: usize = 1000;
@@ -30,8 +30,8 @@ pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 pub(super) struct Model {
     pub(super) place: Option<LocationPrefix>,
-    pub(super) sensors: Result<Listed, String>,
-    pub(super) selected: Option<Result<Selected, String>>,
+    pub(super) sensors: Result<Listed, Failure>,
+    pub(super) selected: Option<Result<Selected, Failure>>,
 }
 
 pub(super) struct Listed {
@@ -50,13 +50,12 @@ pub(super) struct Selected {
     pub(super) deliveries: Vec<DeliveryRecord>,
 }
 
-fn place(view: &View) -> Result<Option<LocationPrefix>, String> {
+fn place(view: &View) -> Result<Option<LocationPrefix>, Failure> {
     let [city, building, floor, room] = LEVELS.map(|level| view.get(level));
     let Some(city) = city else {
         return Ok(None);
     };
-    let place = LocationPrefix::new(city, building, floor, room);
-    place.map(Some).map_err(|fault| fault.to_string())
+    Ok(Some(LocationPrefix::new(city, building, floor, room)?))
 }
 
 pub(super) async fn model(view: &View) -> Model {
@@ -80,7 +79,7 @@ pub(super) async fn model(view: &View) -> Model {
     }
 }
 
-async fn list(view: &View, place: Option<LocationPrefix>) -> Result<Listed, String> {
+async fn list(view: &View, place: Option<LocationPrefix>) -> Result<Listed, Failure> {
     let connection = match view.get("show") {
         Some("lost") => Some(Connection::Lost),
         Some("never") => Some(Connection::Never),
@@ -97,17 +96,16 @@ async fn list(view: &View, place: Option<LocationPrefix>) -> Result<Listed, Stri
         .services
         .sensors
         .list(&query, READ, cursor.as_ref())
-        .await;
-    let page = page.map_err(|error| error.to_string())?;
+        .await?;
     Ok(Listed {
         rows: page.rows,
         next: page.next,
     })
 }
 
-async fn selected(view: &View, id: &str) -> Result<Selected, String> {
+async fn selected(view: &View, id: &str) -> Result<Selected, Failure> {
     let services = &view.console.services;
-    let id = SensorId::new(id).map_err(|fault| fault.to_string())?;
+    let id = SensorId::new(id)?;
     let query = HistoryQuery {
         limit: DELIVERIES,
         ..HistoryQuery::of(Subject::Sensor(id.clone()))
@@ -122,11 +120,11 @@ async fn selected(view: &View, id: &str) -> Result<Selected, String> {
     let (sensor, readings, has_more_readings) = readings?;
     Ok(Selected {
         sensor,
-        state: state.map_err(|error| error.to_string())?,
+        state: state?,
         readings,
         has_more_readings,
-        links: links.map_err(|error| error.to_string())?.rows,
-        deliveries: deliveries.map_err(|error| error.to_string())?.rows,
+        links: links?.rows,
+        deliveries: deliveries?.rows,
     })
 }
 
@@ -134,15 +132,14 @@ async fn selected(view: &View, id: &str) -> Result<Selected, String> {
 async fn readings_of_day(
     view: &View,
     id: &SensorId,
-) -> Result<(RegisteredSensor, Vec<Reading>, bool), String> {
+) -> Result<(RegisteredSensor, Vec<Reading>, bool), Failure> {
     let from = Timestamp::from_nanoseconds(view.now.nanoseconds() - DAY.as_nanos() as i128);
     // Clocks of sensors may be ahead.
     let to = view.now.after(Duration::from_secs(60));
     let sensors = &view.console.services.sensors;
     let (mut readings, mut cursor) = (Vec::new(), None);
     loop {
-        let page = sensors.between(id, from, to, 1000, cursor.as_ref()).await;
-        let (sensor, page) = page.map_err(|error| error.to_string())?;
+        let (sensor, page) = sensors.between(id, from, to, 1000, cursor.as_ref()).await?;
         readings.extend(page.rows);
         cursor = page.next;
         if cursor.is_none() || readings.len() >= READINGS {

@@ -9,7 +9,6 @@ use super::fixture::{DeliveryFixture, attempt};
 use crate::clients::at;
 
 impl DeliveryFixture {
-    /// The response to a read of a delivery.
     async fn read_response(&self, delivery: &Delivery) -> Value {
         let (client, order) = (delivery.id.client(), delivery.id.order());
         let key = json!({

@@ -133,7 +133,7 @@ pub(crate) async fn update(
     Json(patch): Json<ClientPatch>,
 ) -> Result<(ETag, Json<Client>), Problem> {
     let expected = expected_version(&api, &id, &condition).await?;
-    let updated = api.clients.update(&id, patch.into(), expected).await;
+    let updated = api.clients.update(&id, patch, expected).await;
     let client = updated.map_err(|error| condition.problem(error))?;
     Ok((ETag::new(client.version), Json(client.into())))
 }

@@ -154,7 +154,6 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A document.
 pub(crate) fn document() -> impl Strategy<Value = Value> {
     btree_map(key(), value(), 0..5).prop_map(object)
 }
@@ -223,7 +222,6 @@ fn blend(one: &Value, other: &Value, dice: &mut impl Iterator<Item = u8>) -> Val
     }
 }
 
-/// The document of a value.
 pub(crate) fn document_of(value: &Value) -> Document {
     Document::from_value(value).unwrap_or_else(|e| panic!("{e}: {value}"))
 }

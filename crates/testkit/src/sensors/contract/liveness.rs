@@ -104,8 +104,8 @@ pub async fn a_signal_restores_a_lost_sensor_before_it_changes_the_value<S: Stor
     assert_eq!((events[0].sequence, events[1].sequence), (2, 3));
     let detail = EventDetail::ConnectionRestored {
         lost_at: at(2 * HOUR),
-        last_seen: Some(at(0)),
         restored_at: at(3 * HOUR),
+        outage_seconds: 3 * HOUR,
         value: Some(Value::whole(0)),
         value_changed: true,
     };
@@ -166,8 +166,8 @@ pub async fn a_sensor_never_seen_is_reported_once<S: Store>(store: S) {
     assert_eq!(names(&events), ["connection.restored"]);
     let detail = EventDetail::ConnectionRestored {
         lost_at: at(HOUR),
-        last_seen: None,
         restored_at: at(3 * HOUR),
+        outage_seconds: 2 * HOUR,
         value: Some(Value::whole(1)),
         value_changed: false,
     };
