@@ -175,7 +175,9 @@ impl TopicTemplate {
             return Err("has an empty level".to_owned());
         }
         // A registration would send requests, and their effects could match it again.
-        if let Some(rule) = deployed_rules().find(|rule| self.can_match(rule.filter)) {
+        let shapes = ["", "/name/"].map(|named| self.shape(named));
+        let is_request = |filter| shapes.iter().any(|shape| can_match(shape, filter));
+        if let Some(rule) = deployed_rules().find(|rule| is_request(rule.filter)) {
             let filter = rule.filter;
             return Err(format!(
                 "can be a topic of requests ({filter}), which would cause further changes without end"
@@ -193,37 +195,26 @@ impl TopicTemplate {
         Ok(())
     }
 
-    /// Returns `true` if a filled-in topic can match the filter.
-    fn can_match(&self, filter: &str) -> bool {
-        ["", "/name/"].into_iter().any(|named| {
-            let mut shape = String::new();
-            for piece in &self.pieces {
-                match piece {
-                    Piece::Literal(text) => shape.push_str(text),
-                    Piece::Id | Piece::Name | Piece::Key(_) => shape.push(ANY_TEXT),
-                    // Their words are not levels of requests.
-                    Piece::State | Piece::Operation => shape.push('-'),
-                    Piece::Shadow => {
+    /// The topic with [`ANY_TEXT`] for each text that a change fills in. `named` precedes the name of a shadow; without it
+    /// the shadow has none.
+    fn shape(&self, named: &str) -> String {
+        let mut shape = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) => shape.push_str(text),
+                Piece::Id | Piece::Name | Piece::Key(_) => shape.push(ANY_TEXT),
+                // Their words are not levels of requests.
+                Piece::State | Piece::Operation => shape.push('-'),
+                Piece::Shadow => {
+                    shape.push(ANY_TEXT);
+                    if !named.is_empty() {
+                        shape.push_str(named);
                         shape.push(ANY_TEXT);
-                        if !named.is_empty() {
-                            shape.push_str(named);
-                            shape.push(ANY_TEXT);
-                        }
                     }
                 }
             }
-            let mut levels = shape.split('/');
-            for word in filter.split('/') {
-                match (word, levels.next()) {
-                    ("#", Some(_)) => return true,
-                    (_, None) => return false,
-                    ("+", Some(_)) => {}
-                    (word, Some(level)) if can_be(level, word) => {}
-                    _ => return false,
-                }
-            }
-            levels.next().is_none()
-        })
+        }
+        shape
     }
 
     /// Fills in the topic for a change. A value stays within its level: `/`, `+`, `#`, `%` and control characters become
@@ -257,6 +248,21 @@ impl TopicTemplate {
             _ => Ok(topic),
         }
     }
+}
+
+/// Returns `true` if a topic of this shape can match the filter.
+fn can_match(shape: &str, filter: &str) -> bool {
+    let mut levels = shape.split('/');
+    for word in filter.split('/') {
+        match (word, levels.next()) {
+            ("#", Some(_)) => return true,
+            (_, None) => return false,
+            ("+", Some(_)) => {}
+            (word, Some(level)) if can_be(level, word) => {}
+            _ => return false,
+        }
+    }
+    levels.next().is_none()
 }
 
 /// The value of a key attribute, if it is a valid level of a topic.

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use antumbra_service::access::{Grant, Grants, IdRanges, Resource, Verb};
 use antumbra_service::deliveries::DeliveryId;
-use axum::RequestExt;
 use axum::body::Body;
-use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::header::LOCATION;
 use axum::http::request::Parts;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::Caller;
-use crate::extract::{check_content_type, read_body};
+use crate::extract::{PathParameters, check_content_type, read_body};
 use crate::problem::{Code, Problem};
+use crate::routes::Next;
 
 /// Characters of ids that an audit line shows at most.
 const AUDIT_CHARS: usize = 2048;
@@ -122,14 +121,10 @@ struct Decision {
     parameter: Option<&'static str>,
 }
 
-/// Middleware: rejects a request that the caller's grants do not cover.
-pub(crate) async fn authorize(
-    State(rule): State<Rule>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// Rejects a request that the caller's grants do not cover.
+pub(crate) async fn authorize(rule: Rule, mut request: Request, next: Next) -> Response {
     let requirements = match rule.access {
-        Access::Open => return next.run(request).await,
+        Access::Open => return next(request).await,
         Access::AnyGrant => &[],
         Access::Requires(requirements) => requirements,
     };
@@ -139,7 +134,7 @@ pub(crate) async fn authorize(
     let mut decision = Decision::default();
     let decided = decide(requirements, &caller.grants, &mut request, &mut decision).await;
     let response = match decided {
-        Ok(()) => next.run(request).await,
+        Ok(()) => next(request).await,
         Err(problem) => problem.into_response(),
     };
     if rule.writes {
@@ -179,9 +174,9 @@ async fn decide(
                 decision.grants.push(some.to_string());
                 continue;
             }
-            Ids::Path(name) => vec![Some(path_parameter(request, name).await?)],
+            Ids::Path(name) => vec![Some(path_parameter(request, name)?)],
             Ids::Delivery => {
-                let id = path_parameter(request, "id").await?.parse::<DeliveryId>();
+                let id = path_parameter(request, "id")?.parse::<DeliveryId>();
                 // An invalid delivery id names no client, so only a grant without a prefix covers it.
                 vec![id.ok().map(|id| id.client().to_string())]
             }
@@ -210,15 +205,10 @@ async fn decide(
     Ok(())
 }
 
-async fn path_parameter(request: &mut Request, name: &str) -> Result<String, Problem> {
-    let parameters = request.extract_parts::<RawPathParams>().await;
-    let parameters =
-        parameters.map_err(|fault| Problem::new(Code::InvalidPath, fault.body_text()))?;
-    let mut parameters = parameters.iter();
-    let found = parameters.find(|(parameter, _)| *parameter == name);
-    found
-        .map(|(_, value)| value.to_owned())
-        .ok_or_else(|| Problem::internal(format!("the path has no parameter {name}")))
+fn path_parameter(request: &Request, name: &str) -> Result<String, Problem> {
+    let found = PathParameters::of(request.extensions())?.get(name);
+    let none = || Problem::internal(format!("the path has no parameter {name}"));
+    found.map(str::to_owned).ok_or_else(none)
 }
 
 /// Reads the body and leaves it in the request.

@@ -3,14 +3,15 @@
 use antumbra_service::paging::Cursor;
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
@@ -41,20 +42,67 @@ pub(crate) struct PathParameter {
     pub(crate) example: Option<&'static str>,
 }
 
+/// The percent-decoded parameters in the path of a request, or the name of one that is not UTF-8.
+#[derive(Debug, Clone)]
+pub(crate) struct PathParameters(Result<Vec<(&'static str, String)>, &'static str>);
+
+impl PathParameters {
+    /// Reads them by the path of a route, such as `/v1/shadows/{id}`. `None` if the path does not fit.
+    pub(crate) fn find(route: &'static str, path: &str) -> Option<PathParameters> {
+        let mut segments = path.split('/');
+        let mut found = Vec::new();
+        for name in route.split('/') {
+            let segment = segments.next()?;
+            match name
+                .strip_prefix('{')
+                .and_then(|name| name.strip_suffix('}'))
+            {
+                Some(parameter) => found.push((parameter, segment)),
+                None if name == segment => {}
+                None => return None,
+            }
+        }
+        // `/v1/shadows/` is the path of no shadow.
+        if segments.next().is_some() || path.ends_with('/') {
+            return None;
+        }
+        let decoded = found.into_iter().map(|(name, segment)| {
+            let text = percent_decode_str(segment).decode_utf8();
+            text.map(|text| (name, text.into_owned())).map_err(|_| name)
+        });
+        Some(PathParameters(decoded.collect()))
+    }
+
+    /// Returns the parameters of a request.
+    pub(crate) fn of(extensions: &Extensions) -> Result<&PathParameters, Problem> {
+        let none = || Problem::internal("the request has no route");
+        let parameters: &PathParameters = extensions.get().ok_or_else(none)?;
+        match parameters.0 {
+            Ok(_) => Ok(parameters),
+            Err(name) => {
+                let detail = format!("Invalid UTF-8 in `{name}`");
+                Err(Problem::new(Code::InvalidPath, detail))
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let mut parameters = self.0.iter().flatten();
+        let found = parameters.find(|(parameter, _)| *parameter == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: FromPath, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let parameters = PathParameters::of(&parts.extensions)?;
+        let value = T::from_path(|name| parameters.get(name));
         let invalid = |fault: String| Problem::new(Code::InvalidPath, fault);
-        let parameters = RawPathParams::from_request_parts(parts, state).await;
-        let parameters = parameters.map_err(|fault| invalid(fault.body_text()))?;
-        let get = |name: &str| {
-            let found = parameters.iter().find(|(parameter, _)| *parameter == name);
-            found.map(|(_, value)| value)
-        };
-        T::from_path(get).map(Path).map_err(invalid)
+        value.map(Path).map_err(invalid)
     }
 }
 

@@ -12,10 +12,9 @@ use antumbra_service::clients::{ClientError, ClientId, RequestKey, Secret};
 use antumbra_service::idempotency::{IdempotencyState, Request as KeyedRequest};
 use antumbra_shadow::Timestamp;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
@@ -26,6 +25,7 @@ use crate::auth::Caller;
 use crate::extract::read_body;
 use crate::problem::{Code, Problem};
 use crate::respond::HoldsSecretOf;
+use crate::routes::Next;
 use crate::services::Services;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -69,18 +69,14 @@ impl RequestId {
     }
 }
 
-/// Middleware: runs a write with a key once, and replays its response.
-pub(crate) async fn run_once(
-    State(api): State<Arc<Services>>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// Runs a write with a key once, and replays its response.
+pub(crate) async fn run_once(api: Arc<Services>, request: Request, next: Next) -> Response {
     let writes = matches!(
         *request.method(),
         Method::POST | Method::PUT | Method::PATCH | Method::DELETE
     );
     if !writes || !request.headers().contains_key(KEY) {
-        return next.run(request).await;
+        return next(request).await;
     }
     match run_keyed(&api, request, next).await {
         Ok(response) => response,
@@ -124,7 +120,7 @@ async fn run_keyed(api: &Services, request: Request, next: Next) -> Result<Respo
         IdempotencyState::Run => {
             let mut request = Request::from_parts(head, Body::from(body));
             request.extensions_mut().insert(RequestId::new(&keyed));
-            store(api, &keyed, next.run(request).await).await
+            store(api, &keyed, next(request).await).await
         }
         IdempotencyState::Answered(stored) => {
             let stored: StoredResponse =

@@ -13,11 +13,11 @@ use tower::ServiceExt;
 async fn main() -> Result<(), Error> {
     let (config, sdk) = start::<Config>().await?;
     let settings = TableSettings::new(config.layout, &config.model);
-    DynamoDbSettings::connect(&sdk, &config.table)
-        .ensure(&settings)
-        .await
-        .map_err(|error| error.to_string())?;
-    let router = build(config, &sdk, Arc::new(SystemClock));
+    let table = DynamoDbSettings::connect(&sdk, &config.table);
+    // The rest is built while the settings are read.
+    let build = async { build(config, &sdk, Arc::new(SystemClock)) };
+    let (checked, router) = tokio::join!(table.ensure(&settings), build);
+    checked.map_err(|error| error.to_string())?;
     let router = router.map_request(gateway::restore_path);
     lambda_http::run(router.map_response(gateway::Reply)).await
 }

@@ -292,17 +292,19 @@ impl From<DocumentError> for Problem {
     }
 }
 
-pub(crate) async fn no_such_route() -> Problem {
+pub(crate) fn no_such_route() -> Problem {
     Problem::new(
         Code::NoSuchRoute,
         "no route has this path; ids in a path must be percent-encoded",
     )
 }
 
-/// Response to a route's path with another method. The router adds the header `Allow`.
-pub(crate) async fn method_not_allowed() -> Problem {
-    Problem::new(
-        Code::MethodNotAllowed,
-        format!("the header {ALLOW} lists the methods of this route"),
-    )
+/// Response to a route's path with another method. `allowed` lists the methods of the path.
+pub(crate) fn method_not_allowed(allowed: &str) -> Problem {
+    let detail = format!("the header {ALLOW} lists the methods of this route");
+    let problem = Problem::new(Code::MethodNotAllowed, detail);
+    match HeaderValue::from_str(allowed) {
+        Ok(allowed) => problem.with(ALLOW, allowed),
+        Err(_) => problem,
+    }
 }

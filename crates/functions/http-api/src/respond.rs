@@ -4,13 +4,13 @@ use antumbra_service::clients::ClientId;
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 
 use crate::conditions::check_read;
 use crate::problem::Problem;
+use crate::routes::Next;
 
 /// Characters that are percent-encoded in a path segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -119,12 +119,12 @@ impl<A: IntoResponse, B: IntoResponse> IntoResponse for Either<A, B> {
     }
 }
 
-/// Middleware: compares the tag of a response to a GET with the conditions of the request, and forbids caching of
+/// Compares the tag of a response to a GET with the conditions of the request, and forbids caching of
 /// responses without a tag.
 pub(crate) async fn cache_control(request: Request, next: Next) -> Response {
     let reads = *request.method() == Method::GET;
     let headers = reads.then(|| request.headers().clone());
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     if !response.status().is_success() {
         return response;
     }

@@ -18,18 +18,21 @@ mod sensors;
 mod shadows;
 
 use std::any::Any;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use antumbra_service::access::{Resource, Verb};
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{self, MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access::{Access, Ids, Requirement, Rule, authorize};
 use crate::auth::{AuthMode, authenticate};
-use crate::extract::check_path;
+use crate::extract::{PathParameters, check_path};
 use crate::idempotency::run_once;
 use crate::openapi::{Description, describe};
 use crate::problem::{Problem, method_not_allowed, no_such_route};
@@ -94,13 +97,16 @@ macro_rules! ids {
 
 macro_rules! routes {
     ($($method:ident $path:literal $handler:path, $access:tt, $id:literal, $errors:expr, $summary:literal;)+) => {
-        fn handlers(services: &Arc<Services>) -> Router<Arc<Services>> {
-            Router::new()$(.route($path, guarded(services, routing::$method($handler), Rule {
+        static ENDPOINTS: &[Endpoint] = &[$(Endpoint {
+            method: stringify!($method),
+            path: $path,
+            rule: Rule {
                 operation: $id,
-                writes: stringify!($method) != "get",
+                writes: !matches!(stringify!($method).as_bytes(), b"get"),
                 access: access!($access),
-            })))+
-        }
+            },
+            handler: |request, services| Handler::call($handler, request, services),
+        }),+];
 
         /// Returns every route with the description of its handler.
         pub(crate) fn described() -> Vec<(Route, Description)> {
@@ -203,9 +209,8 @@ pub fn all() -> Vec<Route> {
 pub fn router(services: impl Into<Arc<Services>>, auth: AuthMode) -> Router {
     let services = services.into();
     let auth = Arc::new(auth);
-    handlers(&services)
-        .fallback(no_such_route)
-        .method_not_allowed_fallback(method_not_allowed)
+    Router::new()
+        .fallback(serve)
         .layer(from_fn(check_path))
         .layer(from_fn_with_state(
             (auth, Arc::clone(&services)),
@@ -215,20 +220,86 @@ pub fn router(services: impl Into<Arc<Services>>, auth: AuthMode) -> Router {
         .with_state(services)
 }
 
-/// A handler behind its layers. A request that no route serves passes none of them, and so owns no `Idempotency-Key`.
-fn guarded(
-    services: &Arc<Services>,
-    handler: MethodRouter<Arc<Services>>,
+pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// The rest of the way of a request: further layers, and the handler.
+pub(crate) type Next = Box<dyn FnOnce(Request) -> ResponseFuture + Send>;
+
+/// A route as it is served. The table of all is a constant: a router of axum would be built from it at every start of the
+/// function, which took a quarter of the time to the first request.
+struct Endpoint {
+    method: &'static str,
+    path: &'static str,
     rule: Rule,
-) -> MethodRouter<Arc<Services>> {
-    handler
-        .route_layer(from_fn(cache_control))
-        .route_layer(from_fn_with_state(Arc::clone(services), run_once))
-        .route_layer(from_fn_with_state(rule, authorize))
+    handler: fn(Request, Arc<Services>) -> ResponseFuture,
+}
+
+impl Endpoint {
+    /// A path is served to HEAD as to GET; axum leaves out the body.
+    fn serves(&self, method: &Method) -> bool {
+        self.method.eq_ignore_ascii_case(method.as_str())
+            || (self.method == "get" && *method == Method::HEAD)
+    }
+
+    /// Passes a request through the layers of all routes to the handler.
+    async fn call(&self, request: Request, services: Arc<Services>) -> Response {
+        let (handler, api) = (self.handler, Arc::clone(&services));
+        let handler: Next = Box::new(move |request| handler(request, services));
+        let cached: Next = Box::new(|request| Box::pin(cache_control(request, handler)));
+        let once: Next = Box::new(|request| Box::pin(run_once(api, request, cached)));
+        authorize(self.rule, request, once).await
+    }
+}
+
+/// Finds the route of a request. A request that no route serves passes no layer of routes, and so owns no
+/// `Idempotency-Key`.
+async fn serve(State(services): State<Arc<Services>>, mut request: Request) -> Response {
+    let mut allowed = String::new();
+    for endpoint in ENDPOINTS {
+        let Some(parameters) = PathParameters::find(endpoint.path, request.uri().path()) else {
+            continue;
+        };
+        if endpoint.serves(request.method()) {
+            request.extensions_mut().insert(parameters);
+            return endpoint.call(request, services).await;
+        }
+        let separator = if allowed.is_empty() { "" } else { "," };
+        allowed += separator;
+        allowed += &endpoint.method.to_ascii_uppercase();
+        if endpoint.method == "get" {
+            allowed += ",HEAD";
+        }
+    }
+    match allowed.is_empty() {
+        true => no_such_route().into_response(),
+        false => method_not_allowed(&allowed).into_response(),
+    }
 }
 
 fn panicked(reason: Box<dyn Any + Send>) -> Response {
     let text = reason.downcast_ref::<&str>().copied();
     let text = text.or(reason.downcast_ref::<String>().map(String::as_str));
     Problem::internal(text.unwrap_or("panic without a message")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ENDPOINTS;
+
+    /// The first route that fits is taken, so two paths must not fit the same request.
+    #[test]
+    fn no_request_fits_two_paths() {
+        let is_parameter = |segment: &str| segment.starts_with('{');
+        let fits =
+            |(one, other): (&str, &str)| one == other || is_parameter(one) || is_parameter(other);
+        for (at, one) in ENDPOINTS.iter().enumerate() {
+            for other in &ENDPOINTS[..at] {
+                let [segments, others] = [one.path, other.path].map(|path| path.split('/'));
+                let both = segments.clone().count() == others.clone().count()
+                    && segments.zip(others).all(fits);
+                let same = one.path == other.path && one.method != other.method;
+                assert!(!both || same, "{} and {}", one.path, other.path);
+            }
+        }
+    }
 }

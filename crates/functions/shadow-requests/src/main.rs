@@ -10,9 +10,10 @@ use antumbra_shadow_requests::{Config, NAME, build};
 async fn main() -> Result<(), lambda_runtime::Error> {
     let (config, sdk) = antumbra_lambda_kit::start::<Config>().await?;
     let settings = TableSettings::new(config.layout, &config.model);
-    DynamoDbSettings::connect(&sdk, &config.table)
-        .ensure(&settings)
-        .await
-        .map_err(|error| error.to_string())?;
-    antumbra_lambda_kit::run(NAME, build(config, &sdk, Arc::new(SystemClock))).await
+    let table = DynamoDbSettings::connect(&sdk, &config.table);
+    // The rest is built while the settings are read.
+    let build = async { build(config, &sdk, Arc::new(SystemClock)) };
+    let (checked, requests) = tokio::join!(table.ensure(&settings), build);
+    checked.map_err(|error| error.to_string())?;
+    antumbra_lambda_kit::run(NAME, requests).await
 }

@@ -8,6 +8,7 @@ mod automaton;
 mod oracle;
 
 use automaton::{Automaton, Builder, Chars, State};
+use regex_syntax::hir::Look;
 
 use super::hir;
 
@@ -78,9 +79,15 @@ pub struct KeyExpression(Option<Automaton>);
 impl KeyExpression {
     /// Parses an expression. One that is invalid or too large overlaps with every set.
     pub fn new(text: &str) -> KeyExpression {
+        let Ok(hir) = hir(text) else {
+            return KeyExpression(None);
+        };
         let mut automaton = Builder::default();
-        automaton.any_number(Chars::Fixed(ANY));
-        let added = hir(text).is_ok_and(|hir| automaton.expression(&hir).is_ok());
+        // An expression that starts with `^` has no characters before it; most do.
+        if !hir.properties().look_set_prefix().contains(Look::Start) {
+            automaton.any_number(Chars::Fixed(ANY));
+        }
+        let added = automaton.expression(&hir).is_ok();
         KeyExpression(added.then(|| automaton.matched()))
     }
 }
