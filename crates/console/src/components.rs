@@ -208,6 +208,12 @@ pub(crate) fn number(number: impl Into<i128>) -> String {
     }
 }
 
+/// A number with its noun: "1 change", "1,284 changes".
+pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
+    let noun = if count == 1 { one } else { several };
+    format!("{} {noun}", number(count as i64))
+}
+
 /// A size in bytes or KB.
 pub(crate) fn size(bytes: usize) -> String {
     match bytes {
@@ -292,6 +298,13 @@ mod tests {
         assert_eq!(number(7), "7");
         assert_eq!(number(1284), "1,284");
         assert_eq!(number(-1_234_567), "-1,234,567");
+    }
+
+    #[test]
+    fn one_thing_has_a_singular() {
+        assert_eq!(counted(0, "change", "changes"), "0 changes");
+        assert_eq!(counted(1, "change", "changes"), "1 change");
+        assert_eq!(counted(1284, "change", "changes"), "1,284 changes");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use antumbra_wire::notification::write_change;
 use maud::{Markup, html};
 use serde_json::value::RawValue;
 
-use crate::components::{cut, number};
+use crate::components::{counted, cut, number};
 use crate::json::{self, Json};
 use crate::subject::Subject;
 use crate::view::View;
@@ -274,7 +274,7 @@ pub(crate) fn count(view: &View, shadow: &ShadowId, at: Timestamp, matches: &[Ma
     let only = (names.len() == 1).then_some(names[0]);
     html! {
         ", " a href=(bench(view, shadow, at, first.state, only)) title=(cut(&names.join(", "))) {
-            @match names.len() { 1 => "1 match", count => { (number(count as i64)) " matches" } }
+            (counted(names.len(), "match", "matches"))
         }
     }
 }

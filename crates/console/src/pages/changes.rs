@@ -17,7 +17,7 @@ use maud::{Markup, html};
 use serde_json::value::RawValue;
 
 use crate::components::{
-    Tone, badge, cmd, command, empty, error_note, live_state, note, number, shadow_link,
+    Tone, badge, cmd, command, counted, empty, error_note, live_state, note, number, shadow_link,
 };
 use crate::live::{LiveChange, RECENT, ShadowChange};
 use crate::matches;
@@ -275,9 +275,9 @@ fn footer(view: &View, listed: &Listed, shown: usize) -> Markup {
     html! {
         @if read > 0 { footer {
             span {
-                @if shown < read { (number(shown as i64)) " of " (of) (number(read as i64)) " changes pass the filter" }
-                @else { (number(read as i64)) " changes" @if !of.is_empty() { ", the newest" } }
-                @if listed.kept_days > 0 { "; the feed is kept for " (listed.kept_days) " days" }
+                @if shown < read { (number(shown as i64)) " of " (of) (counted(read, "change passes", "changes pass")) " the filter" }
+                @else { (counted(read, "change", "changes")) @if !of.is_empty() { ", the newest" } }
+                @if listed.kept_days > 0 { "; the feed is kept for " (counted(listed.kept_days as usize, "day", "days")) }
             }
             @if let Some(before) = &listed.before {
                 a.btn.small.push #older href=(view.with(&[("before", &before.0), ("change", ""), ("doc", "")])) { "Older" }
@@ -290,7 +290,7 @@ fn none(view: &View, read: usize) -> Markup {
     if read > 0 {
         let detail = html! {
             p {
-                "None of " (number(read as i64)) " changes passes."
+                "None of " (counted(read, "change", "changes")) " passes."
                 @if view.get("before").is_none() { " New ones appear here." }
             }
             p { a.btn.quiet href=(view.href("/live", &[])) { "Clear filter" } }

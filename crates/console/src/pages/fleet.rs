@@ -17,8 +17,8 @@ use axum::routing::get;
 use maud::{Markup, html};
 
 use crate::components::{
-    Tone, badge, cmd, command, cut, empty, error_note, live_state, number, pointer, quoted,
-    shadow_link, size,
+    Tone, badge, cmd, command, counted, cut, empty, error_note, live_state, number, pointer,
+    quoted, shadow_link, size,
 };
 use crate::pages::device::lateness;
 use crate::state::Console;
@@ -350,7 +350,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
             }
             footer {
                 span {
-                    (number(fleet.rows.len() as i64)) " shadows"
+                    (counted(fleet.rows.len(), "shadow", "shadows"))
                     @if let Some(first) = fleet.rows.first() { " from " code { bdi { (cut(first.shadow.id())) } } }
                     @if filter.is_set() { (stopped(fleet)) }
                 }
@@ -368,7 +368,7 @@ fn list(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup {
 /// Says where a filter stopped.
 fn stopped(fleet: &Fleet) -> Markup {
     html! {
-        "; " (number(fleet.read as i64)) " shadows were read"
+        "; " (counted(fleet.read, "shadow was", "shadows were")) " read"
         @if let (Some(_), Some(last)) = (&fleet.next, &fleet.last) {
             ", up to " code { bdi { (cut(last.id())) } } ". There are more."
         }
@@ -398,7 +398,7 @@ fn nothing(view: &View, prefix: &str, filter: &Filter, fleet: &Fleet) -> Markup 
         title,
         &html! {
             @if filter.is_set() {
-                p { (number(fleet.read as i64)) " shadows were read"
+                p { (counted(fleet.read, "shadow was", "shadows were")) " read"
                     @if let (Some(_), Some(last)) = (&fleet.next, &fleet.last) {
                         ", up to " code { bdi { (cut(last.id())) } } ". There are more"
                     }

@@ -17,7 +17,7 @@ use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::components::{cmd, command, empty, error_note, live_state, number};
+use crate::components::{cmd, command, counted, empty, error_note, live_state, number};
 use crate::live::Parts;
 use crate::state::Console;
 use crate::view::{Nav, View};
@@ -96,10 +96,7 @@ async fn show(view: View) -> Response {
 }
 
 fn messages(count: usize) -> String {
-    match count {
-        1 => "1 message".to_owned(),
-        count => format!("{} messages", number(count as i64)),
-    }
+    counted(count, "message", "messages")
 }
 
 fn title(name: &str) -> &'static str {

@@ -21,7 +21,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use maud::{Markup, html};
 
-use crate::components::{Tone, cmd, command, cut_at, error_note, live_state, note, number};
+use crate::components::{Tone, cmd, command, counted, cut_at, error_note, live_state, note};
 use crate::live::{ChangedItem, Parts, ShadowChange, live_text};
 use crate::state::Console;
 use crate::view::{Nav, View};
@@ -193,10 +193,7 @@ pub(crate) fn shows_shadow(view: &View, change: &ShadowChange) -> bool {
 }
 
 fn head(view: &View, count: usize) -> Markup {
-    let files = match count {
-        1 => "1 file".to_owned(),
-        count => format!("{} files", number(count as i64)),
-    };
+    let files = counted(count, "file", "files");
     html! {
         div.head {
             h1 { "Registrations" }

@@ -93,7 +93,7 @@ async fn filters_say_where_they_stopped() {
         "{shown}"
     );
     assert!(
-        shown.contains("1 shadows from lamp-069 ; 70 shadows were read"),
+        shown.contains("1 shadow from lamp-069 ; 70 shadows were read"),
         "{shown}"
     );
     let shown = text(&console.html("/?open=1&prefix=lamp-00").await);

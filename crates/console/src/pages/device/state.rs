@@ -6,7 +6,7 @@ use antumbra_service::shadows::{Shadow, StoredDocument};
 use antumbra_shadow::{Document, LeafTimes, Timestamp};
 use maud::{Markup, html};
 
-use crate::components::{Tone, badge, cut, number, size};
+use crate::components::{Tone, badge, counted, cut, number, size};
 use crate::time;
 use crate::tree::{Cell, Content, Row, Timed, tree};
 use crate::view::View;
@@ -80,7 +80,7 @@ pub(crate) fn panel(
                 }
                 @match past {
                     Some((at, _)) => span { "Ages are measured back from " (view.at(at)) "." },
-                    None => span { (number(all.leaves as i64)) " values"
+                    None => span { (counted(all.leaves, "value", "values"))
                         @if open > 0 { ", " (number(open as i64)) " not yet as desired" }
                         ". Age is by the device's clock where the device sent a timestamp, else by the server's." }
                 }
@@ -204,7 +204,7 @@ fn name(view: &View, row: &Row, is_flat: bool) -> Markup {
         @match &row.content {
             Content::Branch { leaves, is_shut: true, .. } => {
                 a.twig.shut.mono href=(view.with(&[("show", &row.pointer)])) title=(cut(&row.pointer)) { bdi { (shown) } }
-                " " span.mute { (number(*leaves as i64)) " values" }
+                " " span.mute { (counted(*leaves, "value", "values")) }
             }
             Content::Branch { .. } => span.twig.mono { bdi { (shown) } },
             Content::Leaf { reported: Some(Cell { number: Some(pointer), .. }), .. } => {
@@ -233,7 +233,7 @@ fn branch(view: &View, row: &Row, is_flat: bool) -> Markup {
     html! {
         tr class=(depth(row, is_flat)) {
             td title=(cut(&row.pointer)) { (name(view, row, is_flat)) }
-            td.mute { @if let Content::Branch { elements: Some(count), .. } = &row.content { (number(*count as i64)) " elements" } }
+            td.mute { @if let Content::Branch { elements: Some(count), .. } = &row.content { (counted(*count, "element", "elements")) } }
             td.p1 {} td {} td.p1 {}
         }
     }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::recorded::Recorded;
 use super::{Device, RANGES};
 use crate::chart::{Span, bars};
-use crate::components::{live_state, number};
+use crate::components::{counted, live_state};
 use crate::time;
 use crate::view::View;
 
@@ -25,8 +25,8 @@ pub(super) fn panel(view: &View, device: &Device, recorded: &Recorded) -> Markup
     let wanted = wanted.filter(|(_, brief)| brief.is_desired);
     let wanted = wanted.map(|(time, _)| *time);
     let text = format!(
-        "{} changes from {} to {}",
-        number(recorded.all.len() as i64),
+        "{} from {} to {}",
+        counted(recorded.all.len(), "change", "changes"),
         view.exact_text(recorded.stopped.unwrap_or(span.from)),
         view.exact_text(span.to)
     );

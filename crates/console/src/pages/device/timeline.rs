@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::Device;
 use super::recorded::Recorded;
-use crate::components::{Tone, badge, cut, diff, empty, number};
+use crate::components::{Tone, badge, counted, cut, diff, empty, number};
 use crate::matches::{self, Match};
 use crate::time;
 use crate::view::View;
@@ -74,12 +74,12 @@ pub(super) fn shown_path(view: &View) -> Option<&str> {
 
 /// Says how far the changes were read.
 fn extent(view: &View, recorded: &Recorded) -> Markup {
-    let count = number(recorded.all.len() as i64);
+    let count = counted(recorded.all.len(), "change", "changes");
     html! {
         @match recorded.stopped {
-            None => { (count) " changes in this range" }
+            None => { (count) " in this range" }
             Some(stopped) => {
-                "The newest " (count) " changes of this range were read, back to " (view.at(stopped))
+                "The newest " (count) " of this range were read, back to " (view.at(stopped))
                 ". Choose a shorter range or an earlier time for those before."
             }
         }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::model::{Contents, Model};
 use super::redrive::dry_run;
 use super::{Asked, REDRIVE, link, meaning, messages, title};
-use crate::components::{csrf, cut, cut_at, empty, number, size, write_button};
+use crate::components::{counted, csrf, cut, cut_at, empty, number, size, write_button};
 use crate::json;
 use crate::view::View;
 
@@ -111,7 +111,7 @@ fn by_reason(view: &View, model: &Model, contents: &Contents) -> Markup {
                     }
                 }
             }
-            @if messages.has_more { footer { span { "Only " (number(messages.messages.len() as i64)) " messages were read; the queue may hold others." } } }
+            @if messages.has_more { footer { span { "Only " (counted(messages.messages.len(), "message was", "messages were")) " read; the queue may hold others." } } }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::code;
 use super::model::{File, Model};
-use crate::components::{cut_at, number};
+use crate::components::{counted, cut_at, number};
 use crate::json::{self, Json};
 use crate::subject::Subject;
 use crate::view::View;
@@ -135,7 +135,7 @@ pub(super) fn draft_result(draft: &Draft, has_change: bool) -> Markup {
         @if let Some(day) = &draft.day {
             "In the last 24 h: " (number(day.matches as i64)) " of "
             @if day.has_more { "at least " }
-            (number(day.of as i64)) " changes of this shadow."
+            (counted(day.of, "change", "changes")) " of this shadow."
         }
     }
 }
