@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use antumbra_dynamodb::Feed;
@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::matches::Match;
 use crate::pages::fleet::{FleetRow, read_rows};
 use crate::pages::{changes, device, fleet};
-use crate::state::Console;
+use crate::state::{Console, lock};
 use crate::view::View;
 
 pub(crate) use parts::{Parts, live_text};
@@ -185,11 +185,7 @@ impl Live {
 
     /// The last changes that the reader saw, newest first.
     pub(crate) fn recent(&self) -> Vec<Arc<LiveChange>> {
-        self.lock().iter().cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<LiveChange>>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recent).iter().cloned().collect()
     }
 
     fn publish(&self, console: &Console, mut change: ShadowChange) {
@@ -200,7 +196,7 @@ impl Live {
         });
         let of = change;
         let change = Arc::new(LiveChange { of, matches });
-        let mut recent = self.lock();
+        let mut recent = lock(&self.recent);
         recent.push_front(Arc::clone(&change));
         recent.truncate(RECENT);
         drop(recent);

@@ -1,7 +1,7 @@
 //! Registrations that match a change: those of today, whenever the change was written.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use antumbra_http_api::{RegistrationFiles, Services};
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::components::{counted, cut, number};
 use crate::json::{self, Json};
+use crate::state::lock;
 use crate::subject::Subject;
 use crate::view::View;
 
@@ -127,7 +128,7 @@ fn without_target(registration: &Json<'_>) -> Option<String> {
 
 impl Matcher {
     fn rules(&self, files: &RegistrationFiles) -> Option<Arc<Rules>> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&self.loaded);
         if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.at.elapsed() < KEPT) {
             return loaded.rules.clone();
         }

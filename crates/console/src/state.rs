@@ -1,7 +1,7 @@
 //! The state behind all pages.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use antumbra_http_api::Services;
 use antumbra_shadow::Timestamp;
@@ -105,6 +105,11 @@ impl Console {
     pub(crate) fn now(&self) -> Timestamp {
         self.services.clock.now()
     }
+}
+
+/// Locks a mutex, also after a page panicked that had locked it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The time zone of this machine.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{ChangedItem, KEEP_ALIVE, News, ROW_INTERVAL, ShadowChange};
 use crate::pages::{deliveries, inbox, queues, registrations, sensors};
+use crate::state::lock;
 use crate::view::View;
 
 /// Time between reads if changes cannot be followed.
@@ -160,10 +161,6 @@ impl OpenPages {
         }
         is_left
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The event stream of a tab.

@@ -1,7 +1,7 @@
 //! Login tokens and sessions, in memory.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_shadow::Timestamp;
@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use maud::Markup;
 use subtle::ConstantTimeEq as _;
+
+use crate::state::lock;
 
 /// Time within which a login token can be used.
 const TOKEN_TIME: Duration = Duration::from_secs(10 * 60);
@@ -90,10 +92,6 @@ impl Logins {
         let found = known.sessions.iter().find(|one| same(&one.id, id));
         found.cloned()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn same(a: &str, b: &str) -> bool {

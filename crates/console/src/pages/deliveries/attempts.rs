@@ -1,7 +1,7 @@
 //! The last attempts of clients. They are read at most once in five seconds, whatever the number of open pages.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_service::clients::{Client, ClientId, ClientState};
@@ -9,6 +9,7 @@ use antumbra_service::deliveries::{Attempt, HistoryQuery, Status, Subject};
 use antumbra_shadow::Timestamp;
 
 use super::clients::succeeded;
+use crate::state::lock;
 use crate::view::View;
 
 /// Time for which attempts are kept.
@@ -33,23 +34,17 @@ pub(super) struct Attempts {
 #[derive(Debug, Default)]
 pub(crate) struct LastAttempts(Mutex<HashMap<ClientId, (Timestamp, Arc<Attempts>)>>);
 
-impl LastAttempts {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ClientId, (Timestamp, Arc<Attempts>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Reads the last attempts of a client, unless they were read in the last seconds.
 pub(super) async fn last_attempts(view: &View, client: &Client) -> Arc<Attempts> {
-    let cache = &view.console.last_attempts;
-    let found = cache.lock().get(&client.id).cloned();
+    let LastAttempts(cache) = &view.console.last_attempts;
+    let found = lock(cache).get(&client.id).cloned();
     if let Some((read, found)) = found
         && view.now < read.after(KEPT)
     {
         return found;
     }
     let attempts = Arc::new(read(view, client).await);
-    let mut cached = cache.lock();
+    let mut cached = lock(cache);
     cached.retain(|_, (read, _)| view.now < read.after(KEPT));
     cached.insert(client.id.clone(), (view.now, Arc::clone(&attempts)));
     attempts

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antumbra_http_api::QueueName;
@@ -11,6 +11,7 @@ use antumbra_service::redrive::QueueError;
 use antumbra_shadow::Timestamp;
 
 use super::{Asked, is_read};
+use crate::state::lock;
 use crate::view::View;
 
 /// Messages that are read and planned at once.
@@ -118,8 +119,4 @@ pub(crate) type OldestRead = Mutex<HashMap<&'static str, (Option<Timestamp>, Tim
 pub(super) fn oldest_read(view: &View, queue: QueueName) -> Option<(Timestamp, Timestamp)> {
     let (oldest, read) = *lock(&view.console.oldest).get(queue.as_str())?;
     Some((oldest?, read))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
