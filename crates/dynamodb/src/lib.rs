@@ -46,6 +46,7 @@ mod table;
 mod tables;
 mod value;
 
+pub use aws_sdk_dynamodb::Client;
 pub use clients::DynamoDbClients;
 pub use deliveries::DynamoDbDeliveries;
 pub use history::{

@@ -6,9 +6,6 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, KeyProvider, aws_lc_rs};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::sign::SigningKey;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Variables that name another place for certificates.
@@ -29,30 +26,12 @@ fn roots() -> RootCertStore {
 /// TLS 1.2 and 1.3, for servers whose certificates lead to one of these roots.
 #[allow(clippy::expect_used)]
 pub fn trusting(roots: RootCertStore) -> ClientConfig {
-    let provider = CryptoProvider {
-        key_provider: &NoKeys,
-        ..aws_lc_rs::default_provider()
-    };
-    ClientConfig::builder_with_provider(Arc::new(provider))
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")
         .with_root_certificates(roots)
         .with_no_client_auth()
-}
-
-/// Functions have no certificate of their own, and so no private keys. The code that reads and uses them is left out.
-#[derive(Debug)]
-struct NoKeys;
-
-impl KeyProvider for NoKeys {
-    fn load_private_key(
-        &self,
-        _: PrivateKeyDer<'static>,
-    ) -> Result<Arc<dyn SigningKey>, rustls::Error> {
-        Err(rustls::Error::General(
-            "private keys are not supported".to_owned(),
-        ))
-    }
 }
 
 fn are_compiled_in(is_set: impl Fn(&str) -> bool) -> bool {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency, DynamoDbInbox,
-    DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions, Feed, HistoryReader, ShadowTableConfig,
-    client,
+    Client, DynamoDbClients, DynamoDbDeliveries, DynamoDbHistory, DynamoDbIdempotency,
+    DynamoDbInbox, DynamoDbSensors, DynamoDbShadows, DynamoDbSuspensions, Feed, HistoryReader,
+    ShadowTableConfig, client,
 };
 use antumbra_notify::files::FilesError;
 use antumbra_notify::redrive::Resender;
@@ -79,14 +79,29 @@ pub struct Services {
 
 pub(crate) type Api = State<Arc<Services>>;
 
-pub fn build(mut config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Router {
+/// Wires the function with a client of DynamoDB.
+pub fn build(
+    database: Client,
+    mut config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Router {
     let auth = std::mem::replace(&mut config.auth, AuthMode::Tokens(Vec::new()));
-    router(services(config, sdk, clock), auth)
+    router(services_with(database, config, sdk, clock), auth)
 }
 
 /// Wires the use cases, without the authentication of callers.
 pub fn services(config: Config, sdk: &SdkConfig, clock: Arc<dyn Clock>) -> Services {
-    let (table, database) = (&config.table, client(sdk));
+    services_with(client(sdk), config, sdk, clock)
+}
+
+fn services_with(
+    database: Client,
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Services {
+    let table = &config.table;
     let shadows = ShadowTableConfig::new(table).layout(config.layout);
     let shadows = DynamoDbShadows::new(database.clone(), shadows);
     let clients = DynamoDbClients::new(database.clone(), table);

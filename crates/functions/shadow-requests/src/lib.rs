@@ -11,7 +11,7 @@ mod serve;
 
 use std::sync::Arc;
 
-use antumbra_dynamodb::{DynamoDbShadows, ShadowTableConfig};
+use antumbra_dynamodb::{Client, DynamoDbShadows, ShadowTableConfig, client};
 use antumbra_publish::IotChannel;
 use antumbra_service::clock::Clock;
 use aws_types::SdkConfig;
@@ -26,8 +26,18 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> ShadowRequests<DynamoDbShadows> {
+    build_with(client(sdk), config, sdk, clock)
+}
+
+/// Does the same with an existing client of DynamoDB.
+pub fn build_with(
+    database: Client,
+    config: Config,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> ShadowRequests<DynamoDbShadows> {
     let table = ShadowTableConfig::new(&config.table).layout(config.layout);
-    let shadows = DynamoDbShadows::connect(sdk, table);
+    let shadows = DynamoDbShadows::new(database, table);
     let endpoint = config.iot_endpoint.as_deref();
     let responses = IotChannel::connect(sdk, endpoint, config.topic_prefix.clone());
     ShadowRequests::new(shadows, config, Arc::new(responses), clock)

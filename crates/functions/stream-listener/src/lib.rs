@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use antumbra_dynamodb::streams::StreamRecords;
 use antumbra_dynamodb::{
-    DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, DynamoDbSuspensions, ShadowTableConfig,
-    client,
+    Client, DynamoDbClients, DynamoDbDeliveries, DynamoDbShadows, DynamoDbSuspensions,
+    ShadowTableConfig, client,
 };
 use antumbra_lambda_kit::batch::batch_item_failures;
 use antumbra_lambda_kit::metrics::{Metric, Unit};
@@ -53,7 +53,17 @@ pub fn build(
     sdk: &SdkConfig,
     clock: Arc<dyn Clock>,
 ) -> Result<StreamListener, RouteError> {
-    let database = client(sdk);
+    build_with(client(sdk), config, registrations, sdk, clock)
+}
+
+/// Does the same with an existing client of DynamoDB.
+pub fn build_with(
+    database: Client,
+    config: Config,
+    registrations: Registrations,
+    sdk: &SdkConfig,
+    clock: Arc<dyn Clock>,
+) -> Result<StreamListener, RouteError> {
     let queues = config
         .deliveries_fifo_queue_url
         .zip(config.deliveries_queue_url);
