@@ -5,6 +5,7 @@
 //! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
 //! for a week still sends them.
 
+mod batch;
 mod engine;
 mod idempotency;
 mod operations;

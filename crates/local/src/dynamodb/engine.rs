@@ -3,8 +3,10 @@
 //! The engine's own `Database` does the same, but hides the connection: the cache of prepared statements holds 16 there,
 //! fewer than one write of an item with all its indexes needs.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use dynoxide::actions::vector_lifecycle::VectorIndexLifecycle;
@@ -13,14 +15,16 @@ use dynoxide::{Database, DynoxideError, actions, ttl};
 use futures_util::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex;
-use tokio::task::JoinError;
+use tokio::sync::{Mutex, oneshot};
 
+use super::batch;
 use super::idempotency::Tokens;
 use super::records::{self, RecordPage};
 use super::stream_records::{self, Trimming};
 
 const CACHED_STATEMENTS: usize = 200;
+/// Waiting requests that are executed before a checkpoint gets its turn.
+const JOBS_AT_ONCE: usize = 32;
 
 const WRITES: [&str; 8] = [
     "BatchExecuteStatement",
@@ -52,11 +56,24 @@ const SETTINGS: &str = "
 pub(super) struct Engine {
     /// `None` in memory.
     file: Option<PathBuf>,
-    /// Requests that wait for their turn block no thread.
     opened: Arc<Mutex<Opened>>,
-    /// Held by the batch of writes that waits or executes. Only one does at a time, so that a short request never waits
-    /// for several batches.
-    batch: Arc<Mutex<()>>,
+    /// Requests that wait for their turn. They block no thread.
+    waiting: Arc<std::sync::Mutex<Waiting>>,
+}
+
+/// Work on the storage that also delivers its result.
+type Job = Box<dyn FnOnce(&mut Opened) + Send>;
+
+#[derive(Default)]
+struct Waiting {
+    /// In the order of their turns; the flag is true for a batch of writes.
+    jobs: VecDeque<(Job, bool)>,
+    /// Batches behind the one in `jobs`. Only one waits there, so that a short request never waits for several batches.
+    batches: VecDeque<Job>,
+    has_batch: bool,
+    executes_batch: bool,
+    /// A thread executes them.
+    is_executed: bool,
 }
 
 struct Opened {
@@ -93,7 +110,7 @@ impl Engine {
         Ok(Engine {
             file,
             opened: Arc::new(Mutex::new(opened)),
-            batch: Arc::default(),
+            waiting: Arc::default(),
         })
     }
 
@@ -116,8 +133,8 @@ impl Engine {
         }
     }
 
-    /// Runs work on the storage when it is its turn. The work ends even if the caller is not polled again: the lock is
-    /// fair, and a turn that nobody takes would stop all others.
+    /// Runs work on the storage when it is its turn. The work ends even if the caller is not polled again, and stops no
+    /// other.
     async fn turn<T: Send + 'static>(
         &self,
         is_batch: bool,
@@ -126,19 +143,37 @@ impl Engine {
         if let Ok(mut opened) = self.opened.try_lock() {
             return work(&mut opened);
         }
-        let (opened, batch) = (Arc::clone(&self.opened), Arc::clone(&self.batch));
-        let turn = tokio::spawn(async move {
-            let _batch = match is_batch {
-                true => Some(batch.lock().await),
-                false => None,
-            };
-            work(&mut *opened.lock().await)
-        });
-        match turn.await.map_err(JoinError::try_into_panic) {
-            Ok(result) => result,
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        let (send, result) = oneshot::channel();
+        let job = move |opened: &mut Opened| {
+            let result = catch_unwind(AssertUnwindSafe(|| work(opened)));
+            // The caller may be gone.
+            let _ = send.send(result);
+        };
+        if lock(&self.waiting).add(is_batch, Box::new(job)) {
+            let engine = self.clone();
+            tokio::task::spawn_blocking(move || engine.execute_waiting());
+        }
+        match result.await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => resume_unwind(panic),
             // The runtime stops, and the caller with it.
-            Err(Err(_)) => std::future::pending().await,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Executes all waiting work. One thread does, beside those of the other tasks: the storage is not idle while a task
+    /// waits for a thread, and no task waits for a long request.
+    fn execute_waiting(&self) {
+        loop {
+            let mut opened = self.opened.blocking_lock();
+            for _ in 0..JOBS_AT_ONCE {
+                // A statement of its own: the list is free while the work runs.
+                let next = lock(&self.waiting).take();
+                match next {
+                    Some(job) => job(&mut opened),
+                    None => return,
+                }
+            }
         }
     }
 
@@ -158,6 +193,9 @@ impl Engine {
                             $(&opened.$vectors,)?
                         ))
                     }).await,)*
+                    "BatchWriteItem" => self.run(operation, body, |opened, request| {
+                        batch::execute(&opened.storage, request)
+                    }).await,
                     "TransactWriteItems" => self.once(body, "TransactItems", |storage, request| {
                         ready(actions::transact_write_items::execute(storage, request))
                     }).await,
@@ -171,7 +209,6 @@ impl Engine {
         let executed = operations! {
             "BatchExecuteStatement" => batch_execute_statement,
             "BatchGetItem" => batch_get_item,
-            "BatchWriteItem" => batch_write_item,
             "CreateTable" => create_table,
             "DeleteItem" => delete_item,
             "DeleteTable" => delete_table vectors,
@@ -245,6 +282,36 @@ impl Engine {
     }
 }
 
+impl Waiting {
+    /// Adds work; returns whether a thread has to be started for it.
+    fn add(&mut self, is_batch: bool, job: Job) -> bool {
+        match is_batch && self.has_batch {
+            true => self.batches.push_back(job),
+            false => self.jobs.push_back((job, is_batch)),
+        }
+        self.has_batch |= is_batch;
+        !std::mem::replace(&mut self.is_executed, true)
+    }
+
+    /// Removes the next work, once the one before has ended. The thread ends if there is none.
+    fn take(&mut self) -> Option<Job> {
+        if std::mem::take(&mut self.executes_batch) {
+            let next = self.batches.pop_front();
+            self.has_batch = next.is_some();
+            self.jobs.extend(next.map(|job| (job, true)));
+        }
+        let next = self.jobs.pop_front();
+        self.is_executed = next.is_some();
+        let (job, is_batch) = next?;
+        self.executes_batch = is_batch;
+        Some(job)
+    }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Opened {
     /// Deletes old records of streams, after every so many writes.
     fn after_write(&mut self) {
@@ -255,7 +322,7 @@ impl Opened {
 }
 
 /// Returns the result of a future of the engine, which never waits on this storage.
-fn ready<T>(future: impl Future<Output = dynoxide::Result<T>>) -> dynoxide::Result<T> {
+pub(super) fn ready<T>(future: impl Future<Output = dynoxide::Result<T>>) -> dynoxide::Result<T> {
     let waits = || DynoxideError::InternalServerError("the engine waits".to_owned());
     future.now_or_never().unwrap_or_else(|| Err(waits()))
 }
@@ -330,6 +397,21 @@ mod tests {
             one.await.unwrap();
         }
         assert_eq!(*order.lock().unwrap(), ["batch", "short", "batch", "batch"]);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_panics_stops_nobody() {
+        let engine = Engine::memory().unwrap();
+        let held = engine.opened.lock().await;
+        let panicking = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.turn::<()>(false, |_| panic!("on purpose")).await }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(panicking.await.unwrap_err().is_panic());
+        let body = Bytes::from_static(b"{}");
+        assert!(engine.execute("ListTables", &body).await.unwrap().is_ok());
     }
 
     /// A response that its client does not read is not polled, nor what it waits for.
