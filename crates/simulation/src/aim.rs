@@ -231,7 +231,10 @@ impl Aims {
                         let fates = [Fate::Throttled, Fate::Failed, Fate::LostBefore];
                         let failed = Interference::HasFate(*chance.pick(&fates));
                         // Readers take long over a page: entries are written meanwhile.
-                        vec![aim(HISTORY, ENTRIES, failed), slow(FOLLOWER, "BatchGetItem")]
+                        vec![
+                            aim(HISTORY, ENTRIES, failed),
+                            slow(FOLLOWER, "BatchGetItem"),
+                        ]
                     }
                     1 => vec![late_segments],
                     // The first that concerns a call counts: also where others fail, segments are late.
@@ -265,12 +268,13 @@ impl Aims {
     /// Number of shadows with a past that the target needs.
     pub(crate) fn needed_shadows(&self) -> usize {
         match self.scene {
-            Some(Scene::History) => 3,
+            Some(Scene::History) => 4,
             _ => 0,
         }
     }
 
-    /// Returns whether the target needs shadows that change at the same time, in different shards of the stream.
+    /// Returns whether the target needs shadows that change at the same time, in different shards of the stream and in one
+    /// partition of the change feed.
     pub(crate) fn needs_bursts(&self) -> bool {
         self.scene == Some(Scene::History)
     }

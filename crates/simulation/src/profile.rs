@@ -262,7 +262,10 @@ impl Profile {
             parallelization: chance.between(1, 4) as usize,
             splits: *chance.pick(&[0.0, 0.5]),
             live_shards: chance.between(1, 2) as u32,
-            feed_partitions: chance.between(1, 3) as u32,
+            feed_partitions: match aims.needs_bursts() {
+                true => 1,
+                false => chance.between(1, 3) as u32,
+            },
             followers: match devices + meters + lamps {
                 0 => 0,
                 _ => chance.between(1, 2) as usize,

@@ -20,7 +20,7 @@ use crate::world::{World, lock};
 const ACTIONS: [u64; 8] = [10, 10, 10, 10, 10, 10, 10, 45];
 /// Bursts of a run that needs them: in each, every shadow has up to this many changes within this time.
 const BURSTS: usize = 10;
-const BURST_ACTIONS: u64 = 3;
+const BURST_ACTIONS: u64 = 4;
 const BURST_TIME: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a value that seldom changes.
@@ -55,11 +55,10 @@ impl Lamps {
 
     /// Their shadows: one or two of each lamp.
     pub(crate) fn shadows(&self) -> Vec<ShadowId> {
-        let lamps = 0..self.world.profile.lamps;
         let names = ["main", "night"];
-        let all = lamps.flat_map(|lamp| names.map(|name| (format!("lamp-{}", lamp / 2), name)));
-        let all = all.filter_map(|(lamp, name)| ShadowId::named(lamp, name).ok());
-        all.take(self.world.profile.lamps).collect()
+        let shadow =
+            |number: usize| ShadowId::named(format!("lamp-{}", number / 2), names[number % 2]).ok();
+        (0..self.world.profile.lamps).filter_map(shadow).collect()
     }
 
     pub(crate) fn accepted(&self) -> Vec<(ShadowId, u64)> {
