@@ -53,7 +53,8 @@ enum Scene {
     Unlinking,
     /// The clients of a sensor cannot be read, or their deliveries cannot be queued.
     Listener,
-    /// Entries of the history or segments of the change feed are not written, or late.
+    /// Entries of the history or segments of the change feed are not written, or late, while other shadows change and
+    /// readers of the feed read.
     History,
     /// Any call of any function.
     Any,
@@ -103,7 +104,9 @@ const OPERATOR: &str = "operator";
 const HISTORY: &str = "history-writer";
 const FOLLOWER: &str = "follower";
 /// Calls that write entries, reserve numbers of the feed, and write segments.
-const HISTORY_CALLS: &[&str] = &["BatchWriteItem", "UpdateItem", "PutItem"];
+const HISTORY_CALLS: &[&str] = &[ENTRIES, "UpdateItem", SEGMENT];
+const ENTRIES: &str = "BatchWriteItem";
+const SEGMENT: &str = "PutItem";
 /// Keys of the list of held deliveries, and of deliveries.
 pub(crate) const HELD: &str = "\"HELD#";
 const DELIVERY: &str = "\"DELIVERY#";
@@ -219,9 +222,24 @@ impl Aims {
             }
             Scene::Listener => vec![any(LISTENER, &["Query", "Query", "SendMessageBatch"])],
             Scene::History => {
-                // The first that concerns a call counts: also where others fail, segments are late.
-                let slow = aim(HISTORY, "PutItem", Interference::HasFate(Fate::Slow));
-                vec![any(HISTORY, HISTORY_CALLS), slow]
+                let slow = |function, operation| {
+                    aim(function, operation, Interference::HasFate(Fate::Slow))
+                };
+                let late_segments = slow(HISTORY, SEGMENT);
+                match chance.below(3) {
+                    0 => {
+                        let fates = [Fate::Throttled, Fate::Failed, Fate::LostBefore];
+                        let failed = Interference::HasFate(*chance.pick(&fates));
+                        // Readers take long over a page: entries are written meanwhile.
+                        vec![
+                            aim(HISTORY, ENTRIES, failed),
+                            slow(FOLLOWER, "BatchGetItem"),
+                        ]
+                    }
+                    1 => vec![late_segments],
+                    // The first that concerns a call counts: also where others fail, segments are late.
+                    _ => vec![any(HISTORY, HISTORY_CALLS), late_segments],
+                }
             }
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
@@ -250,9 +268,15 @@ impl Aims {
     /// Number of shadows with a past that the target needs.
     pub(crate) fn needed_shadows(&self) -> usize {
         match self.scene {
-            Some(Scene::History) => 2,
+            Some(Scene::History) => 4,
             _ => 0,
         }
+    }
+
+    /// Returns whether the target needs shadows that change at the same time, in different shards of the stream and in one
+    /// partition of the change feed.
+    pub(crate) fn needs_bursts(&self) -> bool {
+        self.scene == Some(Scene::History)
     }
 
     /// Returns whether the target needs a client with an operator.

@@ -166,6 +166,8 @@ pub(crate) struct Profile {
     pub(crate) purges: usize,
     /// Time during which the history writer is not invoked, after the start.
     pub(crate) history_pause: Option<[Duration; 2]>,
+    /// Time after the start at which the history begins: changes from before have no entry.
+    pub(crate) history_begins: Duration,
     pub(crate) sensors: usize,
     /// The first sensor is unregistered and registered again.
     pub(crate) returning_sensors: bool,
@@ -234,6 +236,10 @@ impl Profile {
             let from = aside.within(span);
             [from, from + aside.within(HISTORY_PAUSE)]
         });
+        let history_begins = match lamps > 0 && aside.happens(0.25) {
+            true => aside.within(span),
+            false => Duration::ZERO,
+        };
         let outages = match some(1.0) > 0.0 {
             true => chance.between(1, 4),
             false => 0,
@@ -252,11 +258,14 @@ impl Profile {
             poison,
             skew: chance.between(0, 2) as i64 * 300,
             combined: chance.happens(0.4),
-            stream_shards: chance.between(1, 2) as usize,
+            stream_shards: chance.between(1 + u64::from(aims.needs_bursts()), 2) as usize,
             parallelization: chance.between(1, 4) as usize,
             splits: *chance.pick(&[0.0, 0.5]),
             live_shards: chance.between(1, 2) as u32,
-            feed_partitions: chance.between(1, 3) as u32,
+            feed_partitions: match aims.needs_bursts() {
+                true => 1,
+                false => chance.between(1, 3) as u32,
+            },
             followers: match devices + meters + lamps {
                 0 => 0,
                 _ => chance.between(1, 2) as usize,
@@ -266,6 +275,7 @@ impl Profile {
             lamps,
             purges,
             history_pause,
+            history_begins,
             sensors,
             returning_sensors: chance.happens(0.3),
             clients: match sensors {

@@ -45,6 +45,8 @@ pub(crate) struct Change {
     pub(crate) at: u64,
     /// The record is unreadable.
     pub(crate) poisoned: bool,
+    /// It was written before the history began.
+    before_history: bool,
     text: String,
 }
 
@@ -56,7 +58,12 @@ impl Change {
 
     /// Returns whether a reader gets the record, as its filter in production says.
     fn is_for(&self, reader: Reader) -> bool {
-        reader == Reader::Listener || self.is_of_shadow()
+        reader == Reader::Listener || self.is_of_shadow() && !self.before_history
+    }
+
+    /// Returns whether the history writer can record it.
+    pub(crate) fn is_recordable(&self) -> bool {
+        !self.poisoned && !self.before_history
     }
 
     /// Returns whether the item is a document of a shadow, or both.
@@ -362,6 +369,7 @@ fn change(table: &'static str, record: Record, world: &World) -> Change {
         new,
         at: world.clock.milliseconds(),
         poisoned,
+        before_history: world.clock.elapsed() < world.profile.history_begins,
         text: event.to_string(),
     }
 }

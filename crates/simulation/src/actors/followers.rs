@@ -102,11 +102,7 @@ impl Followers {
         lock(&self.all[number]).start = start;
         let mut feed = None;
         while self.over.load(Ordering::Relaxed) == 0 {
-            let pause = *world.chance.pick(&PAUSES);
-            if world.chance.happens(0.5) {
-                let _ = tokio::time::timeout(pause, world.cloud.written()).await;
-            }
-            tokio::time::sleep(world.chance.within(pause)).await;
+            self.pause().await;
             let reader = feed.take().unwrap_or_else(|| self.feed());
             let limit = world.chance.between(1, 8) as usize;
             let wait = *world.chance.pick(&[Duration::ZERO, Duration::ZERO, WAIT]);
@@ -121,6 +117,23 @@ impl Followers {
             lock(&self.all[number]).start = FeedStart::parse(&page.cursor.0);
             feed = Some(reader).filter(|_| has_more || world.chance.happens(0.8));
         }
+    }
+
+    async fn pause(&self) {
+        let chance = &self.world.chance;
+        let [short, _, long] = PAUSES;
+        // In bursts it reads after every few writes, and otherwise seldom.
+        let (wait, often, pause) = match self.world.profile.aims.needs_bursts() {
+            true => (long, 0.25, short),
+            false => {
+                let pause = *chance.pick(&PAUSES);
+                (pause, 0.5, pause)
+            }
+        };
+        if chance.happens(often) {
+            let _ = tokio::time::timeout(wait, self.world.cloud.written()).await;
+        }
+        tokio::time::sleep(chance.within(pause)).await;
     }
 
     /// A reader without the memory of earlier ones, with a clock of its own.

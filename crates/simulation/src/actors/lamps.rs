@@ -18,6 +18,10 @@ use crate::world::{World, lock};
 
 /// Things that are done to each shadow; one in eight has many, so that entries with the document come in turn.
 const ACTIONS: [u64; 8] = [10, 10, 10, 10, 10, 10, 10, 45];
+/// Bursts of a run that needs them: in each, every shadow has up to this many changes within this time.
+const BURSTS: usize = 10;
+const BURST_ACTIONS: u64 = 4;
+const BURST_TIME: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of a value that seldom changes.
 const MANUAL: usize = 2000;
@@ -51,11 +55,10 @@ impl Lamps {
 
     /// Their shadows: one or two of each lamp.
     pub(crate) fn shadows(&self) -> Vec<ShadowId> {
-        let lamps = 0..self.world.profile.lamps;
         let names = ["main", "night"];
-        let all = lamps.flat_map(|lamp| names.map(|name| (format!("lamp-{}", lamp / 2), name)));
-        let all = all.filter_map(|(lamp, name)| ShadowId::named(lamp, name).ok());
-        all.take(self.world.profile.lamps).collect()
+        let shadow =
+            |number: usize| ShadowId::named(format!("lamp-{}", number / 2), names[number % 2]).ok();
+        (0..self.world.profile.lamps).filter_map(shadow).collect()
     }
 
     pub(crate) fn accepted(&self) -> Vec<(ShadowId, u64)> {
@@ -63,10 +66,19 @@ impl Lamps {
     }
 
     pub(crate) fn start(&self, began: Instant) {
+        let bursts = match self.world.profile.aims.needs_bursts() {
+            true => moments(&self.world, BURSTS),
+            false => Vec::new(),
+        };
         for shadow in self.shadows() {
             let most = *self.world.chance.pick(&ACTIONS);
             let count = self.world.chance.between(1, most) as usize;
-            for moment in moments(&self.world, count) {
+            let of_bursts = bursts.iter().flat_map(|burst| {
+                let count = self.world.chance.between(0, BURST_ACTIONS);
+                (0..count).map(|_| *burst + self.world.chance.within(BURST_TIME))
+            });
+            let moments = moments(&self.world, count).into_iter().chain(of_bursts);
+            for moment in moments.collect::<Vec<_>>() {
                 let (lamps, shadow) = (self.clone(), shadow.clone());
                 self.world.spawner.spawn(async move {
                     until(began, moment).await;

@@ -80,9 +80,9 @@ impl<'a> Write<'a> {
         image.get(state.as_str())
     }
 
-    /// Returns whether it has an entry in the end: its record is readable, and it was not purged.
+    /// Returns whether it has an entry in the end: it could be recorded, and was not purged.
     fn is_kept(&self) -> bool {
-        !self.change.poisoned && !self.purged
+        self.change.is_recordable() && !self.purged
     }
 }
 
@@ -153,8 +153,8 @@ fn recordable<'w>(writes: &'w [Write<'_>]) -> BTreeMap<Item, Vec<&'w HistoryKey>
     all
 }
 
-/// Every write whose record is readable has one entry with its version, unless it was purged. Entries of an item are
-/// written in order.
+/// Every write that could be recorded has one entry with its version, unless it was purged. Entries of an item are written
+/// in order.
 fn every_write_has_one_entry(evidence: &Evidence<'_>, writes: &[Write<'_>], purged: &Purged) {
     let mut found: BTreeMap<Item, Vec<HistoryKey>> = BTreeMap::new();
     for (key, is_deleted) in entries(evidence) {
@@ -215,7 +215,8 @@ fn entries(evidence: &Evidence<'_>) -> Vec<(HistoryKey, bool)> {
 }
 
 /// States that were read meanwhile and those that are read at the end are those after the writes until then. Only next to
-/// an unreadable record there is no answer; while the run goes on, also where an entry is not written yet. In the end no
+/// an unreadable record, and for times before the history began, there is no answer; while the run goes on, also where an
+/// entry is not written yet. In the end no
 /// state from before a purge is read.
 async fn states_equal_the_reference_model(
     evidence: &Evidence<'_>,
@@ -231,7 +232,7 @@ async fn states_equal_the_reference_model(
     let shadows: BTreeSet<&ShadowId> = writes.iter().map(|write| &write.shadow).collect();
     for shadow in shadows {
         let of_shadow = || writes.iter().filter(|write| write.shadow == *shadow);
-        let unreadable = of_shadow().any(|write| write.change.poisoned);
+        let has_holes = of_shadow().any(|write| !write.change.is_recordable());
         let around = |write: &Write<'_>| [write.key.time.saturating_sub(1), write.key.time];
         let times: BTreeSet<u64> = of_shadow().flat_map(around).collect();
         let times: Vec<u64> = times.into_iter().collect();
@@ -252,7 +253,7 @@ async fn states_equal_the_reference_model(
                 evidence.expect("purged-changes-are-gone", is_gone, || {
                     format!("{shadow} at {at}: {state:?}")
                 });
-            } else if !(unreadable && matches!(state, StateAt::NotRecorded)) {
+            } else if !(has_holes && matches!(state, StateAt::NotRecorded)) {
                 is_state(evidence, writes, shadow, at, &state);
             }
         }
