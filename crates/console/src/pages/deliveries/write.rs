@@ -80,7 +80,7 @@ pub(super) async fn enable(view: View, Form(asked): Form<Asked>) -> Response {
     match view.console.services.deliveries.enable(&client).await {
         Ok(release) => {
             let message = html! { span {
-                b.ok { "Enabled:" } " " code { (client) } ", " (counted(release.queued as usize, "held delivery", "held deliveries")) " queued"
+                b.ok { "Enabled:" } " " code { (client) } ", " (counted(release.queued, "held delivery", "held deliveries")) " queued"
                 @if !release.finished { "; the rest follows" }
             } };
             view.redirect(&view.href(PATH, &[("client", client.as_str())]), message)
@@ -123,7 +123,7 @@ pub(super) async fn redeliver_since(view: View, Form(asked): Form<Asked>) -> Res
         let is_late = view.console.now() > until;
         if cursor.is_none() || is_late {
             let message = html! { span {
-                b.ok { "Queued:" } " " (counted(queued as usize, "delivery", "deliveries")) " to " code { (client) }
+                b.ok { "Queued:" } " " (counted(queued, "delivery", "deliveries")) " to " code { (client) }
                 @if cursor.is_some() { ". There are more: redeliver again" }
             } };
             return view.redirect(&view.href(PATH, &[("client", client.as_str())]), message);
