@@ -293,7 +293,7 @@ impl Waiting {
         !std::mem::replace(&mut self.is_executed, true)
     }
 
-    /// Removes the next work, once the one before has ended. The thread ends if there is none.
+    /// Removes the next work after the previous one has ended. The thread ends when nothing is left.
     fn take(&mut self) -> Option<Job> {
         if std::mem::take(&mut self.executes_batch) {
             let next = self.batches.pop_front();
