@@ -56,6 +56,8 @@ enum Scene {
     /// Entries of the history or segments of the change feed are not written, or late, while other shadows change and
     /// readers of the feed read.
     History,
+    /// Spilled messages are sent, but the marks of their keys are removed slowly, while other invocations send theirs.
+    Spill,
     /// Any call of any function.
     Any,
 }
@@ -110,6 +112,8 @@ const SEGMENT: &str = "PutItem";
 /// Keys of the list of held deliveries, and of deliveries.
 pub(crate) const HELD: &str = "\"HELD#";
 const DELIVERY: &str = "\"DELIVERY#";
+/// Keys of the marks of keys with spilled messages.
+const SPILLED: &str = "\"SPILLED#";
 /// The call that sends the sweep's marker.
 const MARKER: &str = "SendMessageBatch";
 
@@ -241,6 +245,7 @@ impl Aims {
                     _ => vec![any(HISTORY, HISTORY_CALLS), late_segments],
                 }
             }
+            Scene::Spill => return Aims::of_spill(),
             Scene::Any => {
                 let (function, operations) = *chance.pick(&CALLS);
                 vec![any(function, operations)]
@@ -250,18 +255,49 @@ impl Aims {
         Aims { scene, all }
     }
 
+    /// The target of a seed in which nothing fails but one target of registrations.
+    pub(crate) fn of_spill() -> Aims {
+        Aims {
+            scene: Some(Scene::Spill),
+            all: vec![Aim {
+                function: LISTENER,
+                operation: "DeleteItem",
+                about: SPILLED,
+                interference: Interference::HasFate(Fate::Slow),
+                often: 0.5,
+            }],
+        }
+    }
+
     /// Name of the target, such as `Release`; `None` if there is none.
     pub(crate) fn name(&self) -> Option<String> {
         self.scene.map(|scene| format!("{scene:?}"))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+    /// Returns whether no call of functions other than the listener is concerned, and none fails.
+    pub(crate) fn is_harmless(&self) -> bool {
+        matches!(self.scene, None | Some(Scene::Spill))
+    }
+
+    /// Number of keys that notifications of the target need.
+    pub(crate) fn needed_keys(&self) -> usize {
+        match self.scene {
+            Some(Scene::Spill) => 3,
+            _ => 1,
+        }
+    }
+
+    /// Time that the target needs after the outage of a target of registrations, in seconds.
+    pub(crate) fn needed_seconds(&self) -> u64 {
+        match self.scene {
+            Some(Scene::Spill) => 400,
+            _ => 60,
+        }
     }
 
     /// Returns whether the target needs sensors.
     pub(crate) fn needs_sensors(&self) -> bool {
-        let without = [Scene::Any, Scene::History];
+        let without = [Scene::Any, Scene::History, Scene::Spill];
         self.scene.is_some_and(|scene| !without.contains(&scene))
     }
 

@@ -216,15 +216,27 @@ impl Profile {
         };
         let (devices, meters) = (part(0.6, 3), part(0.5, 2));
         let target_outage = chance.happens(0.2).then(|| Outage::of_target(chance));
+        let aims = match calm && target_outage.is_some() && chance.aside().happens(0.5) {
+            true => Aims::of_spill(),
+            false => aims,
+        };
         let of_deliveries = |out: &Outage| out.registrations() == ["sensor-clients"];
         let needs_clients = target_outage.as_ref().is_some_and(of_deliveries);
-        let devices = devices.max(usize::from(target_outage.is_some() && !needs_clients));
-        let sensors = part(0.7, 3).max(usize::from(aims.needs_sensors() || needs_clients));
+        let keys = aims.needed_keys();
+        let devices = match target_outage.is_some() && !needs_clients {
+            true => devices.max(keys),
+            false => devices,
+        };
+        let needed_sensors = match needs_clients {
+            true => keys,
+            false => usize::from(aims.needs_sensors()),
+        };
+        let sensors = part(0.7, 3).max(needed_sensors);
         let (sources, lamps) = (part(0.5, 2), part(0.4, 3));
         let lamps = lamps.max(aims.needed_shadows());
         let least = target_outage
             .as_ref()
-            .map_or(120, |out| out.until.as_secs() + 60);
+            .map_or(120, |out| out.until.as_secs() + aims.needed_seconds());
         let span = Duration::from_secs(chance.between(least, least.max(900)));
         // Seeds without purges are those from before there were any.
         let aside = chance.aside();
@@ -325,6 +337,8 @@ impl Profile {
             self.throttled_invocations,
             self.crash,
         ];
-        calls.iter().all(|often| *often == 0.0) && self.outages.is_empty() && self.aims.is_empty()
+        calls.iter().all(|often| *often == 0.0)
+            && self.outages.is_empty()
+            && self.aims.is_harmless()
     }
 }
