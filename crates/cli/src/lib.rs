@@ -135,6 +135,9 @@ enum Command {
 }
 
 /// Runs the command with the arguments of the process, and prints its result or its error.
+///
+/// The runtime starts here and not in the program, because the code of futures is generated in the crate that polls them.
+#[tokio::main]
 pub async fn main() -> ExitCode {
     // Before parsing: errors of the parser are JSON too.
     let as_json = std::env::args_os().any(|argument| argument == "--json");

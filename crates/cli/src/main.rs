@@ -6,7 +6,6 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    antumbra_cli::main().await
+fn main() -> ExitCode {
+    antumbra_cli::main()
 }

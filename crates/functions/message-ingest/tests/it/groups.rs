@@ -58,7 +58,7 @@ async fn every_group_is_stored_in_order() {
     });
 
     let mut queues: Vec<VecDeque<u32>> = (0..GROUPS).map(|_| (0..EACH).collect()).collect();
-    let mut invocations = 0;
+    let (mut invocations, mut failures) = (0, 0);
     while queues.iter().any(|queue| !queue.is_empty()) {
         invocations += 1;
         assert!(invocations < 20_000);
@@ -71,6 +71,7 @@ async fn every_group_is_stored_in_order() {
         let records = batch.iter().copied().map(sent);
         let time = Duration::from_millis(random.u64(60..150));
         let summary = bench.handle_within(&event(records), time).await;
+        failures += summary.failed.len();
         for (group, number) in batch.into_iter().rev() {
             if summary.failed.contains(&format!("m-{group}-{number}")) {
                 queues[group].push_front(number);
@@ -87,6 +88,6 @@ async fn every_group_is_stored_in_order() {
     for (source, order) in orders {
         assert_eq!(order, expected, "{source}");
     }
-    assert!(invocations > 20, "{invocations}");
+    assert!(failures > 0, "no message came back to its queue");
     assert_eq!(bench.quarantine.accepted().len(), GROUPS * 3);
 }
