@@ -1,21 +1,14 @@
-//! DynamoDB with its streams, served on loopback by the embedded engine.
+//! DynamoDB with its streams ([`antumbra_database`]), served on loopback.
 //!
 //! [`antumbra_dynamodb::TableDefinition`] creates the tables.
 //!
 //! A stream keeps its records for a day, as on AWS, except unread records of an earlier run: a stack that was off
 //! for a week still sends them.
 
-mod batch;
-mod engine;
-mod idempotency;
-mod operations;
-mod records;
-mod stream_records;
-mod wal;
-
 use std::net::SocketAddr;
 use std::{path::PathBuf, time::Duration};
 
+use antumbra_database::{Checkpointer, Engine, StreamReader, checkpoints, router};
 use axum::Router;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -24,13 +17,6 @@ use crate::http::{AllowedHosts, serve};
 use crate::listen::{StartError, bind};
 use crate::private_file;
 use crate::task::Running;
-
-use engine::Engine;
-use wal::Checkpointer;
-
-pub use records::StreamReader;
-pub(crate) use records::{Record, invocation};
-pub use stream_records::delete_read_records;
 
 const SERVICE: &str = "DynamoDB";
 
@@ -85,21 +71,16 @@ async fn start_with(
     every: Duration,
     hosts: AllowedHosts,
 ) -> Result<DynamoDb, StartError> {
-    let start_error = |reason: String| StartError::Service {
-        service: SERVICE,
-        reason,
-    };
     let engine = open(&storage).map_err(start_error)?;
     let checkpointer = Checkpointer::open(&engine).map_err(start_error)?;
     let (listener, address) = bind(SERVICE, port).await?;
     let (write, written) = tokio::sync::watch::channel(());
-    let router = operations::router(engine.clone(), write);
+    let router = router(engine.clone(), write);
     let (opened, service) = (engine.clone(), router.clone());
     let checkpointed = written.clone();
     let server = Running::start(|stop| async move {
         let served = serve(listener, service, hosts, stop.clone());
-        let checkpoints =
-            wal::checkpoints(checkpointer, opened.clone(), checkpointed, stop.clone());
+        let checkpoints = checkpoints(checkpointer, opened.clone(), checkpointed, stop.clone());
         tokio::join!(served, checkpoints, expire(opened, every, stop));
     });
     Ok(DynamoDb {
@@ -127,14 +108,30 @@ async fn expire(engine: Engine, every: Duration, stop: CancellationToken) {
 }
 
 async fn delete_expired(engine: Engine) -> Result<usize, StartError> {
-    let failed = |reason: String| StartError::Service {
+    let deleted = tokio::task::spawn_blocking(move || engine.delete_expired()).await;
+    let deleted = deleted.unwrap_or_else(|error| Err(error.to_string()));
+    deleted.map_err(start_error)
+}
+
+fn start_error(reason: String) -> StartError {
+    StartError::Service {
         service: SERVICE,
         reason,
-    };
-    tokio::task::spawn_blocking(move || engine.delete_expired())
-        .await
-        .map_err(|error| failed(error.to_string()))?
-        .map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// Deletes stream records of earlier runs; see [`antumbra_database::delete_read_records`].
+pub fn delete_read_records(
+    storage: &Storage,
+    common_position: impl Fn(&str, &str) -> Option<String>,
+) -> Result<usize, StartError> {
+    match storage {
+        Storage::File(path) if path.exists() => {
+            let deleted = antumbra_database::delete_read_records(path, common_position);
+            deleted.map_err(|reason| start_error(format!("{}: {reason}", path.display())))
+        }
+        _ => Ok(0),
+    }
 }
 
 fn open(storage: &Storage) -> Result<Engine, String> {
@@ -166,7 +163,7 @@ impl DynamoDb {
 
     /// A reader of the streams for event sources.
     pub fn stream_reader(&self) -> StreamReader {
-        StreamReader(self.engine.clone())
+        StreamReader::new(self.engine.clone())
     }
 
     /// Deletes expired items, as DynamoDB does by itself, and returns their number. The deletions appear in the

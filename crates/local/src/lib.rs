@@ -33,7 +33,7 @@ mod in_process;
 mod private_file;
 
 /// Region of all local ARNs and SDK clients.
-pub const REGION: &str = "us-east-1";
+pub use antumbra_database::REGION;
 
 /// Account of all local ARNs.
 pub const ACCOUNT: &str = "000000000000";

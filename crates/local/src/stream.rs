@@ -13,11 +13,12 @@ mod shards;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use antumbra_database::StreamReader;
 use antumbra_dynamodb::streams::TableStream;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::dynamodb::{StreamReader, Written};
+use crate::dynamodb::Written;
 use crate::function::Function;
 use crate::task::Running;
 use crate::unkind::Unkind;

@@ -295,6 +295,11 @@ impl Aims {
         }
     }
 
+    /// Returns whether event sources of queues collect messages, so that a signal and a marker come together.
+    pub(crate) fn collects_messages(&self) -> bool {
+        matches!(self.scene, Some(Scene::Marker))
+    }
+
     /// Returns whether the target needs sensors.
     pub(crate) fn needs_sensors(&self) -> bool {
         let without = [Scene::Any, Scene::History, Scene::Spill];

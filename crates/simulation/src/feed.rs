@@ -13,6 +13,8 @@ use crate::world::World;
 
 /// Delay until a deleted message is delivered again.
 const REDELIVERY_DELAY: Duration = Duration::from_secs(40);
+/// Longest time for which an event source collects messages after the first one.
+const COLLECTING: Duration = Duration::from_millis(500);
 /// Interval of checking whether an outage is over.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -56,6 +58,9 @@ impl QueueFeed {
                     let _ = tokio::time::timeout(wait, changed).await;
                 }
                 None => changed.await,
+            }
+            if world.profile.aims.collects_messages() {
+                tokio::time::sleep(world.chance.within(COLLECTING)).await;
             }
             return;
         }

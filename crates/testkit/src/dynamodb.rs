@@ -1,6 +1,6 @@
 //! DynamoDB for tests, over HTTP.
 //!
-//! One server per test binary, a table per test. Each test's client calls the server through an
+//! One database per test binary, a table per test. Each test's client calls it through an
 //! [`Endpoint`], which records the calls and can respond with errors that no emulator produces.
 
 mod endpoint;
@@ -16,7 +16,6 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 
 pub use endpoint::{Call, Endpoint, Reply, failure};
-pub use server::address;
 
 /// Longer than any response takes, but short enough to end a test that gets none.
 const ATTEMPT: Duration = Duration::from_secs(60);
@@ -54,7 +53,7 @@ pub struct TestTable {
 impl TestTable {
     /// Creates a table under a new name, and for a main table that of its secrets. Its creation is not among the recorded calls.
     pub async fn create(definition: TableDefinition<'_>) -> TestTable {
-        let endpoint = Endpoint::start(address()).await;
+        let endpoint = Endpoint::start().await;
         let client = client(&endpoint);
         let name = table_name();
         let table = TableDefinition {

@@ -41,10 +41,11 @@ fn sources(directory: &Path, visit: &mut dyn FnMut(&Path, &str)) {
     }
 }
 
-const ALL: [&str; 27] = [
+const ALL: [&str; 28] = [
     "cli",
     "console",
     "cost",
+    "database",
     "deployment",
     "dynamodb",
     "functions/history-writer",

@@ -10,7 +10,7 @@ use antumbra_service::sensors::SensorId;
 use antumbra_service::store::{StoreError, Version};
 use antumbra_shadow::Timestamp;
 use antumbra_testkit::all_pages;
-use antumbra_testkit::dynamodb::{self, Endpoint, Reply, address};
+use antumbra_testkit::dynamodb::{self, Endpoint, Reply};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 
@@ -462,7 +462,7 @@ async fn a_late_cascading_delete_leaves_a_new_client_alone() {
     let (table, secret) = (store.table.clone(), Secret::random());
     let (again, new_secret) = (client.clone(), secret.clone());
     let meanwhile = move || async move {
-        let endpoint = Endpoint::start(address()).await;
+        let endpoint = Endpoint::start().await;
         let clients = DynamoDbClients::new(dynamodb::client(&endpoint), table);
         let (id, sensor) = (&again.id, SensorId::new("s0").unwrap());
         clients.delete(id, None, true, at(50)).await.unwrap();

@@ -1,7 +1,8 @@
 //! The message of a stream's event source to its failure destination. Pure.
 
+use antumbra_database::Record;
+
 use super::plan::GivenUp;
-use crate::dynamodb::Record;
 
 pub(crate) struct Failure<'a> {
     pub(crate) request_id: &'a str,

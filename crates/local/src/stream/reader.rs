@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use antumbra_database::{Record, invocation};
 use antumbra_dynamodb::streams::Position as ReadFrom;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use futures_util::future::join_all;
@@ -18,7 +19,7 @@ use super::{
     plan::{self, Batch, GivenUp, Outcome},
 };
 use crate::batch_response;
-use crate::dynamodb::{Record, Written, invocation};
+use crate::dynamodb::Written;
 
 /// Maximum records of one page of a stream.
 const PAGE: usize = 1000;

@@ -4,20 +4,17 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use antumbra_dynamodb::emulation::{REJECTED, rejection};
-use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::server::is_embedded;
+use super::server::{HttpResponse, Server, send, server};
 
-type HttpResponse = Response<Full<Bytes>>;
 type Script = Box<dyn FnMut(&Call) -> Reply + Send>;
 
 /// One request that reached the endpoint.
@@ -69,7 +66,6 @@ pub struct Endpoint {
 }
 
 struct State {
-    server: SocketAddr,
     calls: Mutex<Vec<Call>>,
     /// Number of calls that arrived, and number that must have arrived before the first response.
     arrived: watch::Sender<usize>,
@@ -80,12 +76,11 @@ struct State {
 }
 
 impl Endpoint {
-    /// Starts an endpoint in front of a server. All calls pass.
-    pub async fn start(server: SocketAddr) -> Endpoint {
+    /// Starts an endpoint in front of DynamoDB. All calls pass.
+    pub async fn start() -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
-            server,
             calls: Mutex::default(),
             arrived: watch::Sender::new(0),
             held_until: AtomicUsize::new(0),
@@ -114,7 +109,7 @@ impl Endpoint {
             .header("authorization", signature)
             .body(Full::from(body.to_string()))
             .unwrap();
-        let response = pass(self.address, request).await;
+        let response = send(self.address, request).await;
         let body = response.body().clone().collect().await.unwrap().to_bytes();
         let status = response.status().as_u16();
         (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -214,15 +209,11 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
     let body = body.collect().await.map_err(|_| HungUp)?.to_bytes();
     let target = head.headers.get("x-amz-target");
     let target = target.and_then(|target| target.to_str().ok()).unwrap_or("");
-    let rejected = match is_embedded() {
-        true => rejection(target, &body),
-        false => None,
-    };
     let call = Call {
         operation: target.rsplit('.').next().unwrap_or("").to_owned(),
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     };
-    let is_of_stream = call.operation == "GetRecords" && !is_embedded();
+    let is_of_stream = call.operation == "GetRecords";
     let _present = Present::arrive(state);
     let held_until = state.held_until.load(Ordering::SeqCst);
     let mut arrived = state.arrived.subscribe();
@@ -231,16 +222,11 @@ async fn handle(request: Request<Incoming>, state: &State) -> Result<HttpRespons
     let reply = (lock(&state.script))(&call);
     lock(&state.calls).push(call);
     let pass = async {
-        match rejected {
-            Some(json) => respond(REJECTED, &json),
-            None => {
-                let request = Request::from_parts(head, Full::new(body));
-                let response = pass(state.server, request).await;
-                match is_of_stream {
-                    true => with_typed_maps(response).await,
-                    false => response,
-                }
-            }
+        let request = Request::from_parts(head, Full::new(body));
+        let response = server().respond(request).await;
+        match server() {
+            Server::External(_) if is_of_stream => with_typed_maps(response).await,
+            _ => response,
         }
     };
     match reply {
@@ -288,17 +274,4 @@ async fn with_typed_maps(response: HttpResponse) -> HttpResponse {
     let mut json = serde_json::from_slice(&body).unwrap_or_default();
     add_types(&mut json);
     respond(status, &json)
-}
-
-/// Forwards a call on a connection of its own.
-async fn pass(server: SocketAddr, request: Request<Full<Bytes>>) -> HttpResponse {
-    let stream = TcpStream::connect(server).await.unwrap();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    let response = sender.send_request(request).await.unwrap();
-    let (head, body) = response.into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
-    Response::from_parts(head, Full::new(body))
 }

@@ -14,7 +14,7 @@ const SWEEP: usize = 1024;
 
 /// The responses of executed transactions, by token.
 #[derive(Default)]
-pub(super) struct Tokens {
+pub(crate) struct Tokens {
     executed: HashMap<String, Executed>,
     sweep_at: usize,
 }
@@ -27,7 +27,7 @@ struct Executed {
 
 impl Tokens {
     /// Executes a request, or repeats the response if its token was used for the same content, which is a member of it.
-    pub(super) fn once(
+    pub(crate) fn once(
         &mut self,
         request: &[u8],
         content: &str,

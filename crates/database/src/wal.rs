@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dynoxide::storage::Storage;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::engine::Engine;
-use super::stream_records::text;
-use super::{SERVICE, Written};
+use crate::engine::Engine;
+use crate::stream_records::text;
 
 /// Interval of looking at the log.
 const EVERY: Duration = Duration::from_millis(200);
@@ -23,14 +23,14 @@ const BYTES: u64 = 16 * 1024 * 1024;
 const LONG_FRAMES: i64 = 16_000;
 
 /// A connection for checkpoints of a file.
-pub(super) struct Checkpointer {
+pub struct Checkpointer {
     log: PathBuf,
     storage: Storage,
 }
 
 impl Checkpointer {
     /// A connection to the file of the engine; `None` if it is in memory.
-    pub(super) fn open(engine: &Engine) -> Result<Option<Checkpointer>, String> {
+    pub fn open(engine: &Engine) -> Result<Option<Checkpointer>, String> {
         let Some(file) = engine.path() else {
             return Ok(None);
         };
@@ -65,10 +65,10 @@ fn checkpoint(storage: &Storage, mode: &str) -> Result<i64, String> {
 }
 
 /// Executes checkpoints after writes, until the stop.
-pub(super) async fn checkpoints(
+pub async fn checkpoints(
     mut checkpointer: Option<Checkpointer>,
     engine: Engine,
-    mut written: Written,
+    mut written: watch::Receiver<()>,
     stop: CancellationToken,
 ) {
     let mut ticks = tokio::time::interval(EVERY);
@@ -91,12 +91,12 @@ pub(super) async fn checkpoints(
         match checkpoint.await {
             Ok((done, result)) => {
                 if let Err(error) = result {
-                    tracing::warn!(service = SERVICE, error, "a checkpoint failed");
+                    tracing::warn!(error, "a checkpoint failed");
                 }
                 checkpointer = Some(done);
             }
             // The engine's own checkpoints follow later.
-            Err(error) => tracing::error!(service = SERVICE, %error, "checkpoints ended"),
+            Err(error) => tracing::error!(%error, "checkpoints ended"),
         }
     }
 }

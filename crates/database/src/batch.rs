@@ -11,13 +11,13 @@ use dynoxide::actions::transact_write_items::{
 };
 use dynoxide::storage::Storage;
 
-use super::engine::ready;
+use crate::engine::ready;
 
 /// Writes of a batch, as on DynamoDB.
 const MAX_WRITES: usize = 25;
 
 /// Applies a batch at once, or each write by itself if that is not possible.
-pub(super) fn execute(
+pub(crate) fn execute(
     storage: &Storage,
     request: BatchWriteItemRequest,
 ) -> dynoxide::Result<BatchWriteItemResponse> {
@@ -68,7 +68,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use serde_json::{Value, json};
 
-    use crate::dynamodb::engine::Engine;
+    use crate::engine::Engine;
 
     fn execute(engine: &Engine, operation: &str, request: Value) -> Result<Value, String> {
         let body = Bytes::from(request.to_string());

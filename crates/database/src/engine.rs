@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, oneshot};
 
-use super::batch;
-use super::idempotency::Tokens;
-use super::records::{self, RecordPage};
-use super::stream_records::{self, Trimming};
+use crate::batch;
+use crate::idempotency::Tokens;
+use crate::records::{self, RecordPage};
+use crate::stream_records::{self, Trimming};
 
 const CACHED_STATEMENTS: usize = 200;
 /// Waiting requests that are executed before a checkpoint gets its turn.
@@ -38,12 +38,12 @@ const WRITES: [&str; 8] = [
 ];
 
 /// Returns whether a stream may have new records after the operation.
-pub(super) fn is_write(operation: &str) -> bool {
+pub(crate) fn is_write(operation: &str) -> bool {
     WRITES.contains(&operation)
 }
 
 /// With "normal" the disk is synchronized at checkpoints only, which doubles the write rate. A killed process loses
-/// nothing; a power cut may lose the last moments. A checkpoint of this connection stops all requests: [`super::wal`]
+/// nothing; a power cut may lose the last moments. A checkpoint of this connection stops all requests: [`crate::wal`]
 /// executes them before the log has that many pages. A log that begins again gets small.
 const SETTINGS: &str = "
     PRAGMA synchronous = NORMAL;
@@ -53,7 +53,7 @@ const SETTINGS: &str = "
 
 /// The tables. Clones share them.
 #[derive(Clone)]
-pub(super) struct Engine {
+pub struct Engine {
     /// `None` in memory.
     file: Option<PathBuf>,
     opened: Arc<Mutex<Opened>>,
@@ -84,12 +84,14 @@ struct Opened {
 }
 
 impl Engine {
-    pub(super) fn memory() -> Result<Engine, String> {
+    /// Opens tables that are lost when the process ends.
+    pub fn memory() -> Result<Engine, String> {
         let storage = Storage::memory().map_err(|error| error.to_string())?;
         Engine::over(storage, None)
     }
 
-    pub(super) fn file(path: PathBuf) -> Result<Engine, String> {
+    /// Opens the tables of a file; creates it if it is missing.
+    pub fn file(path: PathBuf) -> Result<Engine, String> {
         let text = path.to_str().ok_or("it is not a readable path")?;
         let storage = Storage::new(text).map_err(|error| error.to_string())?;
         Engine::over(storage, Some(path))
@@ -115,22 +117,23 @@ impl Engine {
     }
 
     /// Path of the file; `None` in memory.
-    pub(super) fn path(&self) -> Option<&str> {
+    pub(crate) fn path(&self) -> Option<&str> {
         self.file.as_ref()?.to_str()
     }
 
     /// Uses the storage between two requests. It blocks the thread.
-    pub(super) fn with_storage<T>(&self, use_it: impl FnOnce(&Storage) -> T) -> T {
+    pub(crate) fn with_storage<T>(&self, use_it: impl FnOnce(&Storage) -> T) -> T {
         use_it(&self.opened.blocking_lock().storage)
     }
 
     /// Deletes expired items and returns their number. It blocks the thread.
-    pub(super) fn delete_expired(&self) -> Result<usize, DynoxideError> {
-        match self.path() {
+    pub fn delete_expired(&self) -> Result<usize, String> {
+        let deleted = match self.path() {
             // A connection of its own: other requests run between its pages.
-            Some(path) => Database::new(path)?.sweep_ttl(),
+            Some(path) => Database::new(path).and_then(|tables| tables.sweep_ttl()),
             None => self.with_storage(|storage| ready(ttl::sweep_expired_items(storage))),
-        }
+        };
+        deleted.map_err(|error| error.to_string())
     }
 
     /// Runs work on the storage when it is its turn. The work ends even if the caller is not polled again, and stops no
@@ -178,7 +181,7 @@ impl Engine {
     }
 
     /// Executes an operation on the JSON of a request; `None` if it does not exist.
-    pub(super) async fn execute(
+    pub(crate) async fn execute(
         &self,
         operation: &str,
         body: &Bytes,
@@ -275,7 +278,7 @@ impl Engine {
     }
 
     /// Reads up to `limit` records at an iterator of a shard.
-    pub(super) async fn records(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
+    pub(crate) async fn records(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
         let iterator = iterator.to_owned();
         let read = move |opened: &mut Opened| records::page(&opened.storage, &iterator, limit);
         self.turn(false, read).await
@@ -322,7 +325,7 @@ impl Opened {
 }
 
 /// Returns the result of a future of the engine, which never waits on this storage.
-pub(super) fn ready<T>(future: impl Future<Output = dynoxide::Result<T>>) -> dynoxide::Result<T> {
+pub(crate) fn ready<T>(future: impl Future<Output = dynoxide::Result<T>>) -> dynoxide::Result<T> {
     let waits = || DynoxideError::InternalServerError("the engine waits".to_owned());
     future.now_or_never().unwrap_or_else(|| Err(waits()))
 }

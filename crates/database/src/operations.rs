@@ -14,7 +14,7 @@ use dynoxide::auth_material;
 use serde_json::json;
 use tokio::sync::watch::Sender;
 
-use super::engine::{Engine, is_write};
+use crate::engine::{Engine, is_write};
 
 /// DynamoDB's limit of a request.
 const REQUEST_BYTES: usize = 16 * 1024 * 1024;
@@ -24,7 +24,7 @@ const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 const JSON: [&str; 2] = ["application/x-amz-json-1.0", "application/json"];
 
 /// Serves the engine and signals writes.
-pub(super) fn router(engine: Engine, write: Sender<()>) -> Router {
+pub fn router(engine: Engine, write: Sender<()>) -> Router {
     Router::new()
         .route("/", post(respond))
         .layer(DefaultBodyLimit::max(REQUEST_BYTES))

@@ -9,9 +9,9 @@ use dynoxide::actions::get_shard_iterator::{decode_shard_iterator, encode_shard_
 use dynoxide::storage::Storage;
 use serde_json::Value;
 
-use super::engine::Engine;
-use super::stream_records::{public_number, text};
 use crate::REGION;
+use crate::engine::Engine;
+use crate::stream_records::{public_number, text};
 
 const SELECT: &str = "
     SELECT event_name, keys_json, new_image, old_image, CAST(sequence_number AS INTEGER), created_at, user_identity,
@@ -23,34 +23,39 @@ const SELECT: &str = "
 
 /// Reads the streams of this process.
 #[derive(Clone)]
-pub struct StreamReader(pub(super) Engine);
+pub struct StreamReader(Engine);
 
 impl StreamReader {
+    /// A reader of the streams of these tables.
+    pub fn new(engine: Engine) -> StreamReader {
+        StreamReader(engine)
+    }
+
     /// Reads up to `limit` records at an iterator of a shard.
-    pub(crate) async fn page(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
+    pub async fn page(&self, iterator: &str, limit: usize) -> Result<RecordPage, String> {
         self.0.records(iterator, limit).await
     }
 }
 
 /// A record of a stream. Keys, images and identity are JSON.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Record {
-    pub(crate) event_id: String,
-    pub(crate) event_name: String,
-    pub(crate) keys: String,
-    pub(crate) new_image: Option<String>,
-    pub(crate) old_image: Option<String>,
-    pub(crate) user_identity: Option<String>,
-    pub(crate) sequence_number: String,
-    pub(crate) created_seconds: i64,
+pub struct Record {
+    pub event_id: String,
+    pub event_name: String,
+    pub keys: String,
+    pub new_image: Option<String>,
+    pub old_image: Option<String>,
+    pub user_identity: Option<String>,
+    pub sequence_number: String,
+    pub created_seconds: i64,
 }
 
 /// Records of a shard in their order.
 #[derive(Debug)]
-pub(crate) struct RecordPage {
-    pub(crate) records: Vec<Record>,
+pub struct RecordPage {
+    pub records: Vec<Record>,
     /// Iterator of the next page.
-    pub(crate) next: String,
+    pub next: String,
 }
 
 impl Record {
@@ -62,7 +67,7 @@ impl Record {
     }
 
     /// Approximate size of the record in an event.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         const ENVELOPE: usize = 512;
         ENVELOPE + self.image_bytes()
     }
@@ -101,7 +106,7 @@ impl Record {
 }
 
 /// The event that Lambda passes to a function for records of one stream.
-pub(crate) fn invocation(stream_arn: &str, records: &[Record]) -> String {
+pub fn invocation(stream_arn: &str, records: &[Record]) -> String {
     let arn = Value::from(stream_arn);
     let bytes: usize = records.iter().map(Record::size).sum();
     let mut event = String::with_capacity(bytes);
@@ -117,7 +122,7 @@ pub(crate) fn invocation(stream_arn: &str, records: &[Record]) -> String {
 }
 
 /// Reads records at an iterator of the engine.
-pub(super) fn page(storage: &Storage, iterator: &str, limit: usize) -> Result<RecordPage, String> {
+pub(crate) fn page(storage: &Storage, iterator: &str, limit: usize) -> Result<RecordPage, String> {
     let position = decode_shard_iterator(iterator);
     let (table, shard, after) = position.ok_or("invalid shard iterator")?;
     let mut select = storage.conn().prepare_cached(SELECT).map_err(text)?;

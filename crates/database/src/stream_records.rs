@@ -11,9 +11,6 @@ use std::path::Path;
 
 use dynoxide::{storage::Storage as Engine, streams};
 
-use super::{SERVICE, Storage};
-use crate::listen::StartError;
-
 /// Minimum time for which a record is kept.
 const RETENTION_SECONDS: u32 = 24 * 60 * 60;
 
@@ -31,12 +28,12 @@ const INDEX: &str = "
         ON _stream_records (table_name, CAST(sequence_number AS INTEGER), shard_id);";
 
 /// Creates the index.
-pub(super) fn prepare(engine: &Engine) -> Result<(), String> {
+pub(crate) fn prepare(engine: &Engine) -> Result<(), String> {
     engine.conn().execute_batch(INDEX).map_err(text)
 }
 
 /// Deletes the records of this run.
-pub(super) struct Trimming {
+pub(crate) struct Trimming {
     last_earlier_id: i64,
     writes: u32,
 }
@@ -48,7 +45,7 @@ impl Trimming {
     const RECORDS: usize = 400;
     const ROUNDS: usize = 25;
 
-    pub(super) fn of_this_run(engine: &Engine) -> Result<Trimming, String> {
+    pub(crate) fn of_this_run(engine: &Engine) -> Result<Trimming, String> {
         let last = "SELECT COALESCE(MAX(id), 0) FROM _stream_records";
         let last = engine.conn().query_row(last, [], |row| row.get(0));
         Ok(Trimming {
@@ -58,7 +55,7 @@ impl Trimming {
     }
 
     /// Deletes the oldest records after every 100th write.
-    pub(super) fn after_write(&mut self, engine: &Engine) -> Result<(), String> {
+    pub(crate) fn after_write(&mut self, engine: &Engine) -> Result<(), String> {
         self.writes += 1;
         if self.writes < Trimming::WRITES {
             return Ok(());
@@ -91,23 +88,8 @@ impl Trimming {
 /// Deletes records of earlier runs that are more than a day old and were read by all functions, and returns their
 /// number. `common_position` returns the sequence number up to which all functions read a shard of a stream.
 ///
-/// Call it before the storage is served.
+/// Call it before the tables are opened.
 pub fn delete_read_records(
-    storage: &Storage,
-    common_position: impl Fn(&str, &str) -> Option<String>,
-) -> Result<usize, StartError> {
-    match storage {
-        Storage::File(path) if path.exists() => {
-            delete_from(path, common_position).map_err(|reason| StartError::Service {
-                service: SERVICE,
-                reason: format!("{}: {reason}", path.display()),
-            })
-        }
-        _ => Ok(0),
-    }
-}
-
-fn delete_from(
     path: &Path,
     common_position: impl Fn(&str, &str) -> Option<String>,
 ) -> Result<usize, String> {
@@ -139,10 +121,10 @@ fn stored_number(number: &str) -> Option<i64> {
 }
 
 /// Converts a stored sequence number to the form in which the engine returns it.
-pub(super) fn public_number(stored: i64) -> String {
+pub(crate) fn public_number(stored: i64) -> String {
     (SEQUENCE_OFFSET + u128::try_from(stored).unwrap_or_default()).to_string()
 }
 
-pub(super) fn text(error: impl std::fmt::Display) -> String {
+pub(crate) fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
