@@ -207,13 +207,3 @@ pub async fn contract(store: &dyn Suspensions) {
     assert!(store.remove(&stored).await.unwrap());
     assert_eq!(store.all().await.unwrap(), []);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn memory_keeps_the_contract() {
-        contract(&MemorySuspensions::default()).await;
-    }
-}

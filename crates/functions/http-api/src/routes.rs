@@ -281,25 +281,3 @@ fn panicked(reason: Box<dyn Any + Send>) -> Response {
     let text = text.or(reason.downcast_ref::<String>().map(String::as_str));
     Problem::internal(text.unwrap_or("panic without a message")).into_response()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::ENDPOINTS;
-
-    /// The first route that fits is taken, so two paths must not fit the same request.
-    #[test]
-    fn no_request_fits_two_paths() {
-        let is_parameter = |segment: &str| segment.starts_with('{');
-        let fits =
-            |(one, other): (&str, &str)| one == other || is_parameter(one) || is_parameter(other);
-        for (at, one) in ENDPOINTS.iter().enumerate() {
-            for other in &ENDPOINTS[..at] {
-                let [segments, others] = [one.path, other.path].map(|path| path.split('/'));
-                let both = segments.clone().count() == others.clone().count()
-                    && segments.zip(others).all(fits);
-                let same = one.path == other.path && one.method != other.method;
-                assert!(!both || same, "{} and {}", one.path, other.path);
-            }
-        }
-    }
-}

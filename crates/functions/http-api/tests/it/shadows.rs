@@ -164,6 +164,35 @@ async fn options_of_an_update_are_in_the_query() {
 }
 
 #[tokio::test]
+async fn tags_are_parsed_as_rfc_9110_defines_them() {
+    let api = TestApi::start().await;
+    let path = format!("{LAMP}/reported");
+    api.patch(&path, r#"{"a":1}"#).await.ok(200);
+    // The report changes nothing, so the version stays 1.
+    let with = |tags: &'static str| {
+        let request = api.request("PATCH", &path).header("if-match", tags);
+        request.json(r#"{"a":1}"#).send()
+    };
+    for tags in ["*", "\"1\"", "\"3\" ,\"1\",\"\"", "W/\"1\", \"1\""] {
+        with(tags).await.ok(200);
+    }
+    for tags in ["\"3\"", "\"3\" ,\"r1.d2\",\"\"", "W/\"1\", \"4\""] {
+        with(tags).await.problem(412, "PreconditionFailed");
+    }
+    for malformed in [
+        "",
+        "3",
+        "\"3",
+        "\"3\" \"4\"",
+        "\"3\",",
+        "*, \"3\"",
+        "\"a b\"",
+    ] {
+        with(malformed).await.problem(400, "InvalidHeader");
+    }
+}
+
+#[tokio::test]
 async fn conditional_writes_require_the_version() {
     let api = TestApi::start().await;
     let path = format!("{LAMP}/reported");

@@ -7,6 +7,7 @@ mod fifo;
 mod markers;
 mod process;
 mod rabbitmq;
+mod rules;
 mod support;
 mod table;
 mod time;
