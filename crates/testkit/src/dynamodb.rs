@@ -58,7 +58,7 @@ impl TestTable {
         let name = table_name();
         let table = TableDefinition {
             name: &name,
-            ..definition
+            ..lasting(definition)
         };
         let created = table.ensure(&client).await.unwrap();
         if definition.name == MAIN.name {
@@ -82,11 +82,19 @@ impl TestTable {
         let name = table_name();
         let table = TableDefinition {
             name: &name,
-            ..definition
+            ..lasting(definition)
         };
         table.ensure(&self.client).await.unwrap();
         self.endpoint.take_calls();
         name
+    }
+}
+
+/// The same table without expiry: tests have clocks of their own, and DynamoDB Local deletes what has expired by its clock.
+fn lasting(definition: TableDefinition<'_>) -> TableDefinition<'_> {
+    TableDefinition {
+        expiry: None,
+        ..definition
     }
 }
 
