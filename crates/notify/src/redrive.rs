@@ -223,8 +223,8 @@ impl RedriveOptions {
     }
 }
 
-/// Moves the messages that were sent before `start`: a message that fails again comes back at once, and is not moved a
-/// second time. `go_on` gets the number of messages of each step and decides whether there is another.
+/// Moves the messages that were sent until the millisecond of `start`: a message that fails again comes back later, and is
+/// not moved a second time. `go_on` gets the number of messages of each step and decides whether there is another.
 pub async fn redrive(
     queue: &impl FailedQueue,
     options: &RedriveOptions,
@@ -272,7 +272,7 @@ async fn move_all(
             for message in received.by_ref().take(at_once) {
                 let group = message.group.as_ref().filter(|_| queue.is_fifo());
                 let is_blocked = group.is_some_and(|group| blocked_groups.contains(group));
-                let was_sent_before = i128::from(message.sent_milliseconds) < start;
+                let was_sent_before = i128::from(message.sent_milliseconds) <= start;
                 let is_candidate =
                     was_sent_before && options.selects(&message) && !left.contains_key(&message.id);
                 if is_candidate && !is_blocked && count < limit {

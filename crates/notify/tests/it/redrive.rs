@@ -99,7 +99,8 @@ async fn all_messages_are_moved_and_new_ones_stay() {
         &[("a", ""), ("b", ""), ("c", ""), ("d", ""), ("new", "")],
         false,
     );
-    queue.messages.lock().unwrap()[4].sent_milliseconds = 5000;
+    queue.messages.lock().unwrap()[3].sent_milliseconds = 1000;
+    queue.messages.lock().unwrap()[4].sent_milliseconds = 1001;
     let done = redrive(&queue, &RedriveOptions::default(), None, LATER, |_| true).await;
     assert_eq!(done.unwrap().rows.values().sum::<usize>(), 4);
     assert_eq!(FakeQueue::bodies(&queue.sent), ["a", "b", "c", "d"]);
