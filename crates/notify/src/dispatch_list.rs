@@ -167,7 +167,7 @@ impl DispatchList {
         let text = |text: &Text| self.text(text).to_owned();
         let attributes = &self.attributes[attributes.start as usize..attributes.end as usize];
         let mut message = Message {
-            id: id.to_string(),
+            id: id.digits(),
             key: text(key),
             body: text(body),
             attributes: attributes

@@ -3,15 +3,17 @@
 //! Decoding and matching use buffers that are kept from event to event.
 
 use antumbra_registration::{
-    Change, DiffCell, Form, Registration, RegistrationId, Registrations, Scratch, TopicError, plan,
-    wants,
+    Change, DiffCell, Form, KeyMatches, Registration, RegistrationId, Registrations, Scratch,
+    TopicError, plan_found,
 };
 use antumbra_service::sensors::{SensorEvent, State};
 use antumbra_shadow::{DiffBuffer, Model, Timestamp, View};
-use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer};
+use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer, RecordKey};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::shadow_mqtt::{write_delta, write_documents};
-use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape, Undecodable};
+use antumbra_wire::stream::{
+    EventError, Record, RecordHandler, Side, Tape, Undecodable, read_each,
+};
 
 use crate::deliveries::PendingDelivery;
 use crate::dispatch_list::{Attributes, Content, DispatchList, Entry, Text};
@@ -21,22 +23,23 @@ use crate::shadow_messages::{
 };
 use crate::undeliverable::{Position, StoredNotification, Undeliverable};
 
+/// Buffers that are reused from event to event.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    batch: StreamBatch,
-    rest: RecordBuffers,
+    tape: Tape,
+    record: RecordBuffers,
 }
 
 /// Room that buffers keep after an event with large items.
 const KEPT_NODES: usize = 16 * 1024;
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// The buffers except the batch, from which the records borrow.
+/// The buffers except the tape, from which the images of a record borrow.
 #[derive(Default)]
 struct RecordBuffers {
-    tape: Tape,
     key: KeyBuffer,
     diff: DiffBuffer,
+    matches: KeyMatches,
     scratch: Scratch,
     body: String,
 }
@@ -68,6 +71,36 @@ pub(crate) struct Draft {
     body_limit: usize,
 }
 
+/// Plans the messages of each record while the event is read.
+struct Planner<'p, 'l> {
+    plan: Plan<'l>,
+    routes: &'p Routes,
+    model: &'p Model,
+    buffers: &'p mut RecordBuffers,
+}
+
+impl RecordHandler for Planner<'_, '_> {
+    fn restart(&mut self) {
+        self.plan = Plan::empty(self.plan.registrations);
+    }
+
+    fn needs_images(&mut self, record: Record<'_>) -> bool {
+        let key = self.buffers.key.read(record);
+        self.plan.wants(&key, &mut self.buffers.matches)
+    }
+
+    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape) {
+        let (routes, model) = (self.routes, self.model);
+        let plan = |record| {
+            let buffers = &mut *self.buffers;
+            self.plan.record(record, tape, routes, model, buffers)
+        };
+        if let Err(undecodable) = record.and_then(plan) {
+            self.plan.undecodable(&undecodable);
+        }
+    }
+}
+
 impl<'l> Plan<'l> {
     pub(crate) fn new(
         event: &[u8],
@@ -76,7 +109,27 @@ impl<'l> Plan<'l> {
         model: &Model,
         buffers: &mut Buffers,
     ) -> Result<Plan<'l>, EventError> {
-        let mut plan = Plan {
+        let Buffers {
+            tape,
+            record: buffers,
+        } = buffers;
+        let mut planner = Planner {
+            plan: Plan::empty(registrations),
+            routes,
+            model,
+            buffers,
+        };
+        let read = read_each(event, tape, &mut planner);
+        let Planner { plan, buffers, .. } = planner;
+        tape.shrink_to(KEPT_NODES);
+        buffers.diff.shrink();
+        buffers.body.clear();
+        buffers.body.shrink_to(KEPT_BYTES);
+        read.map(|()| plan)
+    }
+
+    fn empty(registrations: &'l Registrations) -> Plan<'l> {
+        Plan {
             registrations,
             list: DispatchList::default(),
             sequence_numbers: Vec::new(),
@@ -86,40 +139,32 @@ impl<'l> Plan<'l> {
             unfinished: Vec::new(),
             matched: 0,
             oldest_seconds: None,
-        };
-        let Buffers { batch, rest } = buffers;
-        let records = batch.read(event)?;
-        plan.sequence_numbers.reserve(records.len());
-        for record in records.iter() {
-            let planned = record.and_then(|record| plan.record(record, routes, model, rest));
-            if let Err(undecodable) = planned {
-                plan.undecodable(&undecodable);
-            }
         }
-        rest.tape.shrink_to(KEPT_NODES);
-        rest.diff.shrink();
-        rest.body.clear();
-        rest.body.shrink_to(KEPT_BYTES);
-        Ok(plan)
+    }
+
+    /// Returns whether a registration can match a change of the item with this key.
+    fn wants(&self, key: &RecordKey<'_>, matches: &mut KeyMatches) -> bool {
+        let is_shadow = key.item.shadow().is_some();
+        key.item.notifies() && matches.find(self.registrations, key.text, is_shadow)
     }
 
     fn record(
         &mut self,
         record: Record<'_>,
+        tape: &mut Tape,
         routes: &Routes,
         model: &Model,
         buffers: &mut RecordBuffers,
     ) -> Result<(), Undecodable> {
-        let key = buffers.key.read(record);
-        let is_shadow = key.item.shadow().is_some();
-        if !key.item.notifies()
-            || !wants(
-                self.registrations,
-                key.text,
-                is_shadow,
-                &mut buffers.scratch,
-            )
-        {
+        let (key, is_wanted) = match record.needs_images() {
+            Some(is_wanted) => (buffers.key.key(), is_wanted),
+            // An image stands before the keys, or there is none.
+            None => {
+                let key = buffers.key.read(record);
+                (key, self.wants(&key, &mut buffers.matches))
+            }
+        };
+        if !is_wanted {
             self.note_position(record);
             return Ok(());
         }
@@ -130,7 +175,7 @@ impl<'l> Plan<'l> {
             self.reject_record(record, key.text, reason);
             return Ok(());
         }
-        let images = record.images(&mut buffers.tape)?;
+        let images = record.images(tape)?;
         self.note_position(record);
         let item = ItemChange::new(record, key, images);
         let planned = (self.list.len(), self.deliveries.len());
@@ -142,7 +187,8 @@ impl<'l> Plan<'l> {
             if routes.of_shadows && shadow_change.is_none() {
                 shadow_change = ShadowChange::new(record.index(), &item, &change);
             }
-            for &id in plan(self.registrations, &change, &mut buffers.scratch) {
+            let matches = &buffers.matches;
+            for &id in plan_found(self.registrations, &change, matches, &mut buffers.scratch) {
                 let of_shadows = self.registrations[id].form.is_of_shadows();
                 match (routes.route(id), &mut shadow_change) {
                     (Some(Route::Channel(channel)), Some(shadow)) if of_shadows => {

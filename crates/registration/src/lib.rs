@@ -40,7 +40,7 @@ pub use form::Form;
 pub use key::{KeyExpression, KeyPart, KeySet};
 pub use leaf::{Leaf, LeafChange, MatchedLeaf};
 pub use pattern::Pattern;
-pub use plan::{Scratch, plan, wants};
+pub use plan::{KeyMatches, Scratch, plan, plan_found};
 pub use problem::{LoadErrors, Problem};
 pub use registration::{Changes, On, Operations, Parts, Registration};
 pub use registrations::{RegistrationId, Registrations};

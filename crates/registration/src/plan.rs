@@ -6,10 +6,28 @@ use crate::leaf::paths::PathScratch;
 use crate::pattern::shared::SharedScratch;
 use crate::registrations::{Group, RegistrationId, Registrations};
 
+/// The registrations whose key expression matches a key: the first step of [`plan`].
+#[derive(Debug, Default)]
+pub struct KeyMatches {
+    keys: KeyScratch,
+    groups: Vec<u32>,
+}
+
+impl KeyMatches {
+    /// Finds them. Returns `true` if a registration could match a change of the item with this key. Other records need not
+    /// be decoded.
+    pub fn find(&mut self, registrations: &Registrations, key: &str, shadow: bool) -> bool {
+        let KeyMatches { keys, groups } = self;
+        groups.clear();
+        let index = &registrations.index;
+        index.each_match(&registrations.keys, key, keys, |group| groups.push(group));
+        !groups.is_empty() || (shadow && !registrations.keyless.is_empty())
+    }
+}
+
 /// Buffers for planning, reused from change to change so that nothing is allocated once they have grown.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    keys: KeyScratch,
     shared: Vec<SharedScratch>,
     leaves: LeafScratch,
     matched: Vec<RegistrationId>,
@@ -18,26 +36,9 @@ pub struct Scratch {
 #[derive(Debug, Default)]
 struct LeafScratch {
     paths: PathScratch,
-    /// The members of a group that are settled: they do not match, or have matched.
-    settled: Vec<bool>,
-}
-
-/// Returns `true` if a registration could match a change of the item with this key. Other records need not be decoded.
-pub fn wants(
-    registrations: &Registrations,
-    key: &str,
-    shadow: bool,
-    scratch: &mut Scratch,
-) -> bool {
-    let keyless = &registrations.keyless;
-    let mut found = shadow && !keyless.is_empty();
-    if !found {
-        let keys = &mut scratch.keys;
-        registrations
-            .index
-            .each_match(&registrations.keys, key, keys, |_| found = true);
-    }
-    found
+    /// For each member of a group, the last round in which it was settled: it does not match, or has matched.
+    settled: Vec<u32>,
+    round: u32,
 }
 
 /// Returns the registrations that match a change, in the order they were loaded.
@@ -48,8 +49,19 @@ pub fn plan<'s>(
     change: &Change<'_>,
     scratch: &'s mut Scratch,
 ) -> &'s [RegistrationId] {
+    let mut matches = KeyMatches::default();
+    matches.find(registrations, change.key, change.shadow.is_some());
+    plan_found(registrations, change, &matches, scratch)
+}
+
+/// Does the same with the matches of the change's key.
+pub fn plan_found<'s>(
+    registrations: &Registrations,
+    change: &Change<'_>,
+    matches: &KeyMatches,
+    scratch: &'s mut Scratch,
+) -> &'s [RegistrationId] {
     let Scratch {
-        keys,
         shared,
         leaves,
         matched,
@@ -58,18 +70,11 @@ pub fn plan<'s>(
     if shared.len() < registrations.shared {
         shared.resize_with(registrations.shared, SharedScratch::default);
     }
-    let found = &mut |group: &Group| group.plan(registrations, change, shared, leaves, matched);
-    registrations
-        .index
-        .each_match(&registrations.keys, change.key, keys, |group| {
-            registrations
-                .groups
-                .get(group as usize)
-                .into_iter()
-                .for_each(&mut *found);
-        });
-    if change.shadow.is_some() {
-        found(&registrations.keyless);
+    let groups = matches.groups.iter();
+    let groups = groups.filter_map(|&group| registrations.groups.get(group as usize));
+    let keyless = change.shadow.is_some().then_some(&registrations.keyless);
+    for group in groups.chain(keyless) {
+        group.plan(registrations, change, shared, leaves, matched);
     }
     // A pattern can match in more than one alternative.
     matched.sort_unstable();
@@ -145,29 +150,40 @@ impl Group {
         scratch: &mut LeafScratch,
         matched: &mut Vec<RegistrationId>,
     ) {
-        let Some((members, paths)) = self.leaves.as_deref() else {
+        let Some(leaves) = self.leaves.as_deref() else {
             return;
         };
-        let LeafScratch {
-            paths: path_scratch,
-            settled,
-        } = scratch;
         let passes = |number: &u32| registrations[RegistrationId(*number)].passes(change);
-        settled.clear();
-        settled.extend(members.iter().map(|number| !passes(number)));
-        if settled.iter().all(|settled| *settled) {
+        if !leaves.kinds.iter().any(passes) {
             return;
         }
-        paths.each_match(change.diff.diff(), path_scratch, &mut |position, leaf| {
+        let LeafScratch {
+            paths,
+            settled,
+            round,
+        } = scratch;
+        if settled.len() < leaves.members.len() || *round == u32::MAX {
+            settled.clear();
+            settled.resize(leaves.members.len(), 0);
+            *round = 0;
+        }
+        *round += 1;
+        let diff = change.diff.diff();
+        leaves.paths.each_match(diff, paths, &mut |position, leaf| {
             let position = position as usize;
-            if settled[position] {
+            let number = leaves.members[position];
+            if settled[position] == *round {
                 return;
             }
-            let id = RegistrationId(members[position]);
+            if !passes(&number) {
+                settled[position] = *round;
+                return;
+            }
+            let id = RegistrationId(number);
             let on = &registrations[id].on;
             let condition = on.leaf.as_ref();
             if condition.is_some_and(|condition| condition.holds(&leaf, change, on.changes)) {
-                settled[position] = true;
+                settled[position] = *round;
                 if registrations[id].changed_enough(change) {
                     matched.push(id);
                 }

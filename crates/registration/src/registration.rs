@@ -122,6 +122,12 @@ impl Registration {
             && state.is_none_or(|state| change.shadow.is_some_and(|shadow| shadow.state == state))
     }
 
+    /// Returns whether [`Registration::passes`] says the same of every change as for the other registration.
+    pub(crate) fn passes_alike(&self, other: &Registration) -> bool {
+        let kind = |one: &Registration| (one.on.operations, one.on.state, one.form.is_of_shadows());
+        kind(self) == kind(other)
+    }
+
     /// Returns `true` if changes of other items than shadows never match, whatever their keys.
     pub fn matches_only_shadows(&self) -> bool {
         self.on.key.is_none() || self.on.state.is_some() || self.form.is_of_shadows()

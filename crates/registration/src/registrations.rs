@@ -42,10 +42,19 @@ pub struct Registrations {
 pub(crate) struct Group {
     pub(crate) plain: Box<[u32]>,
     pub(crate) patterned: Box<[u32]>,
-    /// Registrations with a leaf condition and without a pattern, and their paths in the same order.
-    pub(crate) leaves: Option<Box<(Box<[u32]>, PathSet)>>,
+    pub(crate) leaves: Option<Box<Leaves>>,
     /// The patterns of `patterned` as one structure, and the index of its scratch.
     pub(crate) shared: Option<Box<(Shared, usize)>>,
+}
+
+/// The registrations of a group with a leaf condition and without a pattern.
+#[derive(Debug)]
+pub(crate) struct Leaves {
+    pub(crate) members: Box<[u32]>,
+    /// Their paths, in the same order.
+    pub(crate) paths: PathSet,
+    /// One member for each combination of the conditions that [`Registration::passes`] checks.
+    pub(crate) kinds: Box<[u32]>,
 }
 
 impl Registrations {
@@ -224,9 +233,7 @@ impl Group {
         let leaf = |number: &u32| list[*number as usize].on.leaf.as_ref();
         let (leaves, plain): (Vec<u32>, Vec<u32>) =
             plain.into_iter().partition(|number| leaf(number).is_some());
-        let paths = leaves.iter().filter_map(leaf).map(|leaf| &leaf.path);
-        let paths = (!leaves.is_empty()).then(|| PathSet::new(paths));
-        let leaves = paths.map(|paths| Box::new((leaves.into(), paths)));
+        let leaves = (!leaves.is_empty()).then(|| Box::new(Leaves::new(leaves, list)));
         let patterns: Vec<&Pattern> = patterned.iter().filter_map(pattern).collect();
         let shared_patterns = (patterns.len() >= SHARED_PATTERNS).then(|| {
             *shared += 1;
@@ -237,6 +244,28 @@ impl Group {
             patterned: patterned.into(),
             leaves,
             shared: shared_patterns,
+        }
+    }
+}
+
+impl Leaves {
+    fn new(members: Vec<u32>, list: &[Registration]) -> Leaves {
+        let registration = |number: &u32| &list[*number as usize];
+        let leaves = members
+            .iter()
+            .filter_map(|one| registration(one).on.leaf.as_ref());
+        let paths = PathSet::new(leaves.map(|leaf| &leaf.path));
+        let mut kinds: Vec<u32> = Vec::new();
+        for number in &members {
+            let is_same = |kind: &u32| registration(kind).passes_alike(registration(number));
+            if !kinds.iter().any(is_same) {
+                kinds.push(*number);
+            }
+        }
+        Leaves {
+            members: members.into(),
+            paths,
+            kinds: kinds.into(),
         }
     }
 }

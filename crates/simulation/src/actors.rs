@@ -17,11 +17,10 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Moments within the span of a run, in order.
+/// Moments at which actors act, in order.
 fn moments(world: &World, count: usize) -> Vec<Duration> {
-    let mut moments: Vec<Duration> = (0..count)
-        .map(|_| world.chance.within(world.profile.span))
-        .collect();
+    let span = world.profile.acting_span();
+    let mut moments: Vec<Duration> = (0..count).map(|_| world.chance.within(span)).collect();
     moments.sort_unstable();
     moments
 }

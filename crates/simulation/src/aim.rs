@@ -56,7 +56,8 @@ enum Scene {
     /// Entries of the history or segments of the change feed are not written, or late, while other shadows change and
     /// readers of the feed read.
     History,
-    /// Spilled messages are sent, but the marks of their keys are removed slowly, while other invocations send theirs.
+    /// The last spilled messages are sent, but the marks of their keys are removed slowly, while other invocations send
+    /// theirs.
     Spill,
     /// Any call of any function.
     Any,
@@ -293,6 +294,12 @@ impl Aims {
             Some(Scene::Spill) => 400,
             _ => 60,
         }
+    }
+
+    /// Returns whether nobody acts after the outage of a target of registrations: a later change would end a suspension
+    /// that spilled messages have left.
+    pub(crate) fn rests_after_outage(&self) -> bool {
+        self.scene == Some(Scene::Spill)
     }
 
     /// Returns whether event sources of queues collect messages, so that a signal and a marker come together.

@@ -301,6 +301,14 @@ impl Profile {
         }
     }
 
+    /// Time from the start within which actors act.
+    pub(crate) fn acting_span(&self) -> Duration {
+        match &self.target_outage {
+            Some(outage) if self.aims.rests_after_outage() => outage.until,
+            _ => self.span,
+        }
+    }
+
     /// Returns whether the seed has no random faults.
     pub(crate) fn is_calm(&self) -> bool {
         self.is_calm_apart_from_target() && self.target_outage.is_none()

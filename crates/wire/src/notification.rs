@@ -4,8 +4,6 @@
 
 mod id;
 
-use std::fmt::Write;
-
 use antumbra_registration::{Change, Form, Parts, Registration};
 use antumbra_shadow::text::escape_into;
 
@@ -165,15 +163,18 @@ fn write_facts(out: &mut String, change: &Change<'_>) {
     if change.expired {
         out.push_str(",\"expired\":true");
     }
-    // Writing to a String cannot fail.
+    let mut digits = itoa::Buffer::new();
     if let Some(version) = change.version {
-        let _ = write!(out, ",\"version\":{version}");
+        out.push_str(",\"version\":");
+        out.push_str(digits.format(version));
     }
     if let Some(version) = change.previous_version {
-        let _ = write!(out, ",\"previousVersion\":{version}");
+        out.push_str(",\"previousVersion\":");
+        out.push_str(digits.format(version));
     }
     if let Some(timestamp) = change.timestamp {
-        let _ = write!(out, ",\"timestamp\":{timestamp}");
+        out.push_str(",\"timestamp\":");
+        out.push_str(digits.format(timestamp));
     }
     if let Some(token) = change.client_token {
         out.push_str(",\"clientToken\":\"");

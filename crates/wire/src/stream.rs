@@ -1,8 +1,9 @@
 //! Decodes DynamoDB stream events into records and images.
 //!
-//! In two passes, so that a record without a matching registration is cheap: [`StreamBatch::read`] finds the keys of
-//! every record and skips its images; [`Record::images`] decodes the images of one record on demand into a reused
-//! [`Tape`]. With warm buffers nothing is allocated, and nothing is copied: all values point into the event's text.
+//! A record without a matching registration is cheap, because its images are skipped. [`read_each`] asks for each record,
+//! as soon as its keys are known, whether its images are needed, and decodes them in the same pass. [`StreamBatch::read`]
+//! skips all images; [`Record::images`] decodes those of one record when they are needed. With warm buffers nothing is
+//! allocated, and nothing is copied: all values point into the event's text.
 
 mod attributes;
 mod envelope;
@@ -16,7 +17,7 @@ use antumbra_shadow::scan::SyntaxError;
 use antumbra_shadow::tape::Node;
 
 use crate::limits;
-use envelope::{Entry, Text};
+use envelope::{Entry, Image, Sink, Text};
 
 /// The reason why a whole event cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,20 +66,94 @@ impl StreamBatch {
     /// Reads everything but the images.
     pub fn read<'a>(&'a mut self, event: &'a [u8]) -> Result<Records<'a>, EventError> {
         self.entries.clear();
-        if event.len() > limits::EVENT_BYTES {
-            return Err(EventError::TooLong {
-                bytes: event.len(),
-                limit: limits::EVENT_BYTES,
-            });
-        }
-        let text = std::str::from_utf8(event).map_err(|error| EventError::NotUtf8 {
-            valid: error.valid_up_to(),
-        })?;
-        envelope::read(text, &mut self.entries)?;
+        let text = event_text(event)?;
+        envelope::read(text, &mut Tape::default(), &mut Collect(&mut self.entries))?;
         Ok(Records {
             text,
             entries: &self.entries,
         })
+    }
+}
+
+fn event_text(event: &[u8]) -> Result<&str, EventError> {
+    if event.len() > limits::EVENT_BYTES {
+        return Err(EventError::TooLong {
+            bytes: event.len(),
+            limit: limits::EVENT_BYTES,
+        });
+    }
+    std::str::from_utf8(event).map_err(|error| EventError::NotUtf8 {
+        valid: error.valid_up_to(),
+    })
+}
+
+/// Keeps all records.
+struct Collect<'e>(&'e mut Vec<Entry>);
+
+impl Sink for Collect<'_> {
+    fn restart(&mut self) {
+        self.0.clear();
+    }
+
+    fn needs_images(&mut self, _: &Entry, _: usize) -> bool {
+        false
+    }
+
+    fn record(&mut self, entry: &Entry, _: usize, _: &mut Tape) {
+        self.0.push(*entry);
+    }
+}
+
+/// Handles the records of an event while they are read, in the order of the stream.
+pub trait RecordHandler {
+    /// The list of records begins. If an event has several lists, only the last counts: records before it are to be
+    /// forgotten.
+    fn restart(&mut self);
+
+    /// Returns whether the images of a record are needed. Of the record only the keys are complete.
+    fn needs_images(&mut self, record: Record<'_>) -> bool;
+
+    /// Handles a record, or the reason why it cannot be decoded. [`Record::images`] finds its images on the tape, and
+    /// decodes them if they were not needed or stand before the keys.
+    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape);
+}
+
+/// Reads an event in one pass. If it fails, the records that were handled before do not count.
+pub fn read_each(
+    event: &[u8],
+    tape: &mut Tape,
+    handler: &mut impl RecordHandler,
+) -> Result<(), EventError> {
+    let text = event_text(event)?;
+    envelope::read(text, tape, &mut Handled { text, handler })
+}
+
+struct Handled<'h, H> {
+    text: &'h str,
+    handler: &'h mut H,
+}
+
+impl<H: RecordHandler> Sink for Handled<'_, H> {
+    fn restart(&mut self) {
+        self.handler.restart();
+    }
+
+    fn needs_images(&mut self, entry: &Entry, index: usize) -> bool {
+        let record = Record {
+            text: self.text,
+            entry,
+            index,
+        };
+        self.handler.needs_images(record)
+    }
+
+    fn record(&mut self, entry: &Entry, index: usize, tape: &mut Tape) {
+        let record = Record {
+            text: self.text,
+            entry,
+            index,
+        };
+        self.handler.record(record.checked(), tape);
     }
 }
 
@@ -106,13 +181,8 @@ impl<'a> Records<'a> {
     /// Each record, or why it cannot be decoded.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Result<Record<'a>, Undecodable>> {
         let Records { text, entries } = self;
-        entries.iter().enumerate().map(move |(index, entry)| {
-            let record = Record { text, entry, index };
-            match entry.fault {
-                Some(fault) => Err(record.undecodable(fault)),
-                None => Ok(record),
-            }
-        })
+        let records = entries.iter().enumerate();
+        records.map(move |(index, entry)| Record { text, entry, index }.checked())
     }
 }
 
@@ -215,27 +285,44 @@ impl<'a> Record<'a> {
         called_for.iter().copied().find(|side| !self.has(*side))
     }
 
-    /// Decodes the images onto the tape, which is cleared first.
+    /// Returns whether the images are needed, if that was asked for the record's keys.
+    pub fn needs_images(self) -> Option<bool> {
+        self.entry.needs_images
+    }
+
+    /// Returns the images. Those that were not decoded while the record was read are decoded onto the tape.
     pub fn images<'t>(self, tape: &'t mut Tape) -> Result<Images<'t>, Undecodable>
     where
         'a: 't,
     {
-        tape.nodes.clear();
-        let mut decode = |at: Option<u32>, other: Option<u32>| {
-            let Some(at) = at else { return Ok(None) };
-            let root = tape.nodes.len() as u32;
-            attributes::decode(self.text, at as usize, &mut tape.nodes, other)
-                .map_err(|fault| self.undecodable(fault))?;
-            Ok(Some(root))
-        };
-        let old = decode(self.entry.old, None)?;
-        let new = decode(self.entry.new, old)?;
+        let is_decoded = |image: Option<Image>| image.is_none_or(|image| image.root.is_some());
+        let (mut old, mut new) = (self.entry.old, self.entry.new);
+        if !is_decoded(old) || !is_decoded(new) {
+            tape.nodes.clear();
+            let mut decode = |image: &mut Option<Image>, other: Option<u32>| {
+                let Some(image) = image else { return Ok(None) };
+                let root = tape.nodes.len() as u32;
+                attributes::decode(self.text, image.start as usize, &mut tape.nodes, other)
+                    .map_err(|fault| self.undecodable(fault))?;
+                image.root = Some(root);
+                Ok(image.root)
+            };
+            let other = decode(&mut old, None)?;
+            decode(&mut new, other)?;
+        }
         let nodes = &tape.nodes;
-        let view = |root| View::new(self.text, nodes).at(root);
+        let view = |image: Image| Some(View::new(self.text, nodes).at(image.root?));
         Ok(Images {
-            old: old.map(view),
-            new: new.map(view),
+            old: old.and_then(view),
+            new: new.and_then(view),
         })
+    }
+
+    fn checked(self) -> Result<Record<'a>, Undecodable> {
+        match self.entry.fault {
+            Some(fault) => Err(self.undecodable(fault)),
+            None => Ok(self),
+        }
     }
 
     fn undecodable(self, fault: SyntaxError) -> Undecodable {

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use antumbra_registration::{
-    Change, DiffCell, KeyAttributes, Operation, Registrations, Scratch, ShadowRef, State, explain,
-    plan, wants,
+    Change, DiffCell, KeyAttributes, KeyMatches, Operation, Registrations, Scratch, ShadowRef,
+    State, explain, plan,
 };
 use antumbra_shadow::{AcknowledgedLeaves, Document, Model};
 use serde_json::Value;
@@ -128,7 +128,7 @@ pub(super) fn agree(registrations: &Registrations, change: &Change<'_>) -> Vec<b
     let met: Vec<bool> = explained.iter().map(met).collect();
     if met.contains(&true) {
         let shadow = change.shadow.is_some();
-        assert!(wants(registrations, change.key, shadow, &mut scratch));
+        assert!(KeyMatches::default().find(registrations, change.key, shadow));
     }
     met
 }

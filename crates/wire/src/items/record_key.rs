@@ -14,6 +14,18 @@ const PARTITION_KEYS: [&str; 2] = [PARTITION_KEY, MESSAGE_SOURCE];
 pub struct KeyBuffer {
     text: String,
     names: String,
+    ends: Ends,
+}
+
+/// Where the partition key ends, in the text and in the names.
+#[derive(Debug, Default, Clone, Copy)]
+enum Ends {
+    /// There is no key.
+    #[default]
+    Empty,
+    /// There is no sort key.
+    Partition,
+    Both(usize, usize),
 }
 
 /// Key of a stream record's item.
@@ -33,52 +45,64 @@ impl KeyBuffer {
         self.text.clear();
         self.names.clear();
         let mut keys = record.keys();
-        let (Some(first), second) = (keys.next(), keys.next()) else {
-            return RecordKey {
-                text: "",
-                attributes: KeyAttributes::default(),
-                item: ItemKey::Foreign,
-            };
+        self.ends = match (keys.next(), keys.next()) {
+            (None, _) => Ends::Empty,
+            (Some((name, value)), None) => {
+                self.names.push_str(&name);
+                self.text.push_str(&value);
+                Ends::Partition
+            }
+            (Some(first), Some(second)) => {
+                let (a, b) = (&*first.0, &*second.0);
+                let first_leads =
+                    (!PARTITION_KEYS.contains(&a), a) <= (!PARTITION_KEYS.contains(&b), b);
+                let (partition, sort) = if first_leads {
+                    (first, second)
+                } else {
+                    (second, first)
+                };
+                self.text.push_str(&partition.1);
+                let middle = self.text.len();
+                self.text.push('#');
+                self.text.push_str(&sort.1);
+                self.names.push_str(&partition.0);
+                let end = self.names.len();
+                self.names.push_str(&sort.0);
+                Ends::Both(middle, end)
+            }
         };
-        let Some(second) = second else {
-            self.names.push_str(&first.0);
-            self.text.push_str(&first.1);
-            let attributes = KeyAttributes {
-                partition: Some((&self.names, &self.text)),
-                sort: None,
-            };
-            return RecordKey {
-                text: &self.text,
-                attributes,
-                item: ItemKey::Foreign,
-            };
-        };
-        let (a, b) = (&*first.0, &*second.0);
-        let first_leads = (!PARTITION_KEYS.contains(&a), a) <= (!PARTITION_KEYS.contains(&b), b);
-        let (partition, sort) = if first_leads {
-            (first, second)
-        } else {
-            (second, first)
-        };
-        self.text.push_str(&partition.1);
-        let middle = self.text.len();
-        self.text.push('#');
-        self.text.push_str(&sort.1);
-        self.names.push_str(&partition.0);
-        let end = self.names.len();
-        self.names.push_str(&sort.0);
-        let (partition_value, sort_value) = (&self.text[..middle], &self.text[middle + 1..]);
-        let item = match (&*partition.0, &*sort.0) {
-            (PARTITION_KEY, SORT_KEY) => ItemKey::parse(partition_value, sort_value),
-            (MESSAGE_SOURCE, MESSAGE_ID) => ItemKey::parse_message(partition_value, sort_value),
-            _ => ItemKey::Foreign,
+        self.key()
+    }
+
+    /// Returns the key that was read last.
+    pub fn key(&self) -> RecordKey<'_> {
+        let (attributes, item) = match self.ends {
+            Ends::Empty => (KeyAttributes::default(), ItemKey::Foreign),
+            Ends::Partition => {
+                let attributes = KeyAttributes {
+                    partition: Some((&self.names, &self.text)),
+                    sort: None,
+                };
+                (attributes, ItemKey::Foreign)
+            }
+            Ends::Both(middle, end) => {
+                let partition = (&self.names[..end], &self.text[..middle]);
+                let sort = (&self.names[end..], &self.text[middle + 1..]);
+                let item = match (partition.0, sort.0) {
+                    (PARTITION_KEY, SORT_KEY) => ItemKey::parse(partition.1, sort.1),
+                    (MESSAGE_SOURCE, MESSAGE_ID) => ItemKey::parse_message(partition.1, sort.1),
+                    _ => ItemKey::Foreign,
+                };
+                let attributes = KeyAttributes {
+                    partition: Some(partition),
+                    sort: Some(sort),
+                };
+                (attributes, item)
+            }
         };
         RecordKey {
             text: &self.text,
-            attributes: KeyAttributes {
-                partition: Some((&self.names[..end], partition_value)),
-                sort: Some((&self.names[end..], sort_value)),
-            },
+            attributes,
             item,
         }
     }

@@ -33,6 +33,13 @@ impl NotificationId {
         NotificationId(hasher.finish128().as_u128())
     }
 
+    /// Returns the hexadecimal digits.
+    pub fn digits(self) -> String {
+        let mut digits = String::with_capacity(32);
+        self.write(&mut digits);
+        digits
+    }
+
     /// Appends the hexadecimal digits.
     pub fn write(self, out: &mut String) {
         for byte in self.0.to_be_bytes() {

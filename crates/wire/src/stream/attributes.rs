@@ -16,14 +16,14 @@ use quick::{
 };
 use twin::Twin;
 
-/// Appends the nodes of the item that opens at `at`. `other` is the root of the other image of the same record, which
-/// is probably much the same.
+/// Appends the nodes of the item that opens at `at` and returns its end. `other` is the root of the other image of the
+/// same record, which is probably much the same.
 pub(crate) fn decode(
     text: &str,
     at: usize,
     nodes: &mut Vec<Node>,
     other: Option<u32>,
-) -> Result<(), SyntaxError> {
+) -> Result<usize, SyntaxError> {
     let twin = other.map(|root| Twin::new(nodes, root));
     let mut decoder = Decoder {
         twin,
@@ -93,11 +93,11 @@ struct Decoder<'a, 'n> {
 }
 
 impl<'a> Decoder<'a, '_> {
-    /// Reads to the end of the outermost container.
+    /// Reads to the end of the outermost container, and returns it.
     ///
     /// The loop keeps its position in a local variable, so that it stays in a register; the methods below handle
     /// what it cannot read in one step.
-    fn run(&mut self) -> Result<(), SyntaxError> {
+    fn run(&mut self) -> Result<usize, SyntaxError> {
         let bytes = self.bytes;
         let mut at = self.at;
         let mut close = b'}';
@@ -118,7 +118,7 @@ impl<'a> Decoder<'a, '_> {
                 at += 1;
                 self.close(at);
                 if self.depth == 0 {
-                    return Ok(());
+                    return Ok(at);
                 }
                 if self.twin.is_some() {
                     self.leave();

@@ -1,7 +1,8 @@
-//! The first pass over a stream event: reads the fields of every record except its images.
+//! Reads the fields of every record of a stream event, and decodes the images that are needed.
 //!
-//! Fields are recorded as positions in the text; of an image only the start, for the second pass (`Record::images`).
-//! An invalid record is recorded with its fault and the fields found so far. It does not affect other records.
+//! Fields are recorded as positions in the text; of an image that is not needed only the start, so that it can be decoded
+//! later (`Record::images`). An invalid record is recorded with its fault and the fields found so far. It does not affect
+//! other records.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use antumbra_shadow::scan::{ScannedString, Scanner, SyntaxError};
 use antumbra_shadow::tape::Span;
 use antumbra_shadow::text::unescape;
 
-use super::EventError;
 use super::skip::container_end;
+use super::{EventError, Tape, attributes};
 use crate::limits;
 
 /// Position of a string in the event.
@@ -49,6 +50,13 @@ pub(crate) struct KeyEntry {
     pub(crate) value: Text,
 }
 
+/// Start of an image, and its node if it is decoded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Image {
+    pub(crate) start: u32,
+    pub(crate) root: Option<u32>,
+}
+
 /// One record without its images.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Entry {
@@ -62,15 +70,28 @@ pub(crate) struct Entry {
     pub(crate) has_change: bool,
     pub(crate) principal_is_dynamodb: bool,
     pub(crate) user_is_service: bool,
-    /// Offsets at which the images start.
-    pub(crate) old: Option<u32>,
-    pub(crate) new: Option<u32>,
+    pub(crate) old: Option<Image>,
+    pub(crate) new: Option<Image>,
+    /// Answer of [`Sink::needs_images`] for the keys, once it was asked.
+    pub(crate) needs_images: Option<bool>,
     pub(crate) fault: Option<SyntaxError>,
 }
 
-/// Reads the envelope of every record into `entries`.
-pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventError> {
-    entries.clear();
+/// Receives the records of an event, in the order of the stream.
+pub(crate) trait Sink {
+    /// A list of records begins. Of several lists the last counts, as in other JSON parsers.
+    fn restart(&mut self);
+
+    /// Returns whether the images of a record are decoded while it is read. The record has its keys, and the fields before
+    /// its first image.
+    fn needs_images(&mut self, entry: &Entry, index: usize) -> bool;
+
+    /// Takes a record, and the tape with its images if they are decoded.
+    fn record(&mut self, entry: &Entry, index: usize, tape: &mut Tape);
+}
+
+/// Reads all records. `tape` holds the images of one record at a time.
+pub(crate) fn read(text: &str, tape: &mut Tape, sink: &mut dyn Sink) -> Result<(), EventError> {
     let mut reader = Reader {
         scanner: Scanner::new(text),
         text,
@@ -80,7 +101,7 @@ pub(crate) fn read(text: &str, entries: &mut Vec<Entry>) -> Result<(), EventErro
     reader.members(|reader, name| {
         if reader.is(name, "Records") {
             has_records = true;
-            return reader.records(entries);
+            return reader.records(tape, sink);
         }
         reader.skip_value().map_err(EventError::from)
     })?;
@@ -131,6 +152,23 @@ pub(crate) fn first_source(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Destination of the images of a record.
+struct Images<'i> {
+    index: usize,
+    tape: &'i mut Tape,
+    sink: &'i mut dyn Sink,
+}
+
+impl Images<'_> {
+    /// Asks once for the keys of a record. Images before the keys are skipped.
+    fn are_needed(&mut self, entry: &mut Entry) -> bool {
+        if entry.needs_images.is_none() && entry.key_count > 0 {
+            entry.needs_images = Some(self.sink.needs_images(entry, self.index));
+        }
+        entry.needs_images == Some(true)
+    }
+}
+
 struct Reader<'a> {
     scanner: Scanner<'a>,
     text: &'a str,
@@ -168,24 +206,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn records(&mut self, entries: &mut Vec<Entry>) -> Result<(), EventError> {
-        // If `Records` occurs twice, the last list counts, as in other JSON parsers.
-        entries.clear();
+    fn records(&mut self, tape: &mut Tape, sink: &mut dyn Sink) -> Result<(), EventError> {
+        sink.restart();
         self.scanner.expect(b'[', "an array is expected")?;
         self.scanner.skip_space();
         if self.scanner.peek() == Some(b']') {
             self.scanner.at += 1;
             return Ok(());
         }
-        loop {
+        for index in 0..limits::RECORDS {
             self.scanner.skip_space();
-            if entries.len() == limits::RECORDS {
-                return Err(EventError::TooManyRecords {
-                    limit: limits::RECORDS,
-                });
-            }
-            let entry = self.record()?;
-            entries.push(entry);
+            tape.nodes.clear();
+            let mut images = Images { index, tape, sink };
+            let entry = self.record(&mut images)?;
+            sink.record(&entry, index, tape);
             self.scanner.skip_space();
             match self.scanner.peek() {
                 Some(b',') => self.scanner.at += 1,
@@ -196,13 +230,17 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        Err(EventError::TooManyRecords {
+            limit: limits::RECORDS,
+        })
     }
 
     /// Reads a record. Skips an invalid one up to its closing bracket; fails if there is none.
-    fn record(&mut self) -> Result<Entry, SyntaxError> {
+    fn record(&mut self, images: &mut Images<'_>) -> Result<Entry, SyntaxError> {
         let start = self.scanner.at;
         let mut entry = Entry::default();
-        if let Err(fault) = self.members(|reader, name| reader.record_member(name, &mut entry)) {
+        let read = self.members(|reader, name| reader.record_member(name, &mut entry, images));
+        if let Err(fault) = read {
             entry.fault = Some(fault);
             self.scanner.at = start;
             self.skip_value()?;
@@ -230,7 +268,12 @@ impl<'a> Reader<'a> {
         Some(SyntaxError { offset, reason })
     }
 
-    fn record_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+    fn record_member(
+        &mut self,
+        name: Text,
+        entry: &mut Entry,
+        images: &mut Images<'_>,
+    ) -> Result<(), SyntaxError> {
         match &*self.unescaped(name) {
             "eventID" => entry.event_id = self.text_or_null()?,
             "eventName" => entry.operation = self.operation()?,
@@ -240,14 +283,19 @@ impl<'a> Reader<'a> {
             }
             "dynamodb" => {
                 entry.has_change = true;
-                self.members(|reader, name| reader.change_member(name, entry))?;
+                self.members(|reader, name| reader.change_member(name, entry, images))?;
             }
             _ => self.skip_value()?,
         }
         Ok(())
     }
 
-    fn change_member(&mut self, name: Text, entry: &mut Entry) -> Result<(), SyntaxError> {
+    fn change_member(
+        &mut self,
+        name: Text,
+        entry: &mut Entry,
+        images: &mut Images<'_>,
+    ) -> Result<(), SyntaxError> {
         match &*self.unescaped(name) {
             "SequenceNumber" => entry.sequence_number = self.text_or_null()?,
             "ApproximateCreationDateTime" => {
@@ -257,10 +305,11 @@ impl<'a> Reader<'a> {
             }
             "Keys" if self.scanner.peek() == Some(b'{') => {
                 entry.key_count = 0;
+                entry.needs_images = None;
                 self.members(|reader, name| reader.key_member(name, entry))?;
             }
-            "OldImage" => entry.old = self.image()?,
-            "NewImage" => entry.new = self.image()?,
+            "OldImage" => entry.old = self.image(entry, entry.new, images)?,
+            "NewImage" => entry.new = self.image(entry, entry.old, images)?,
             _ => self.skip_value()?,
         }
         Ok(())
@@ -327,12 +376,33 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Skips an image and returns its start; `None` if it is not an object.
-    fn image(&mut self) -> Result<Option<u32>, SyntaxError> {
+    /// Reads an image: decodes it if it is needed, and skips it otherwise. `None` if it is not an object.
+    fn image(
+        &mut self,
+        entry: &mut Entry,
+        other: Option<Image>,
+        images: &mut Images<'_>,
+    ) -> Result<Option<Image>, SyntaxError> {
         let start = self.scanner.at;
+        let is_object = self.scanner.peek() == Some(b'{');
+        if is_object && images.are_needed(entry) {
+            let nodes = &mut images.tape.nodes;
+            let root = nodes.len() as u32;
+            let other = other.and_then(|other| other.root);
+            if let Ok(end) = attributes::decode(self.text, start, nodes, other) {
+                self.scanner.at = end;
+                return Ok(Some(Image {
+                    start: start as u32,
+                    root: Some(root),
+                }));
+            }
+            // `Record::images` finds the fault again, if the rest of the record is valid.
+        }
         self.skip_value()?;
-        let is_object = self.text.as_bytes()[start] == b'{';
-        Ok(is_object.then_some(start as u32))
+        Ok(is_object.then_some(Image {
+            start: start as u32,
+            root: None,
+        }))
     }
 
     fn text_or_null(&mut self) -> Result<Option<Text>, SyntaxError> {

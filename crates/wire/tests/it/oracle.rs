@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 
 use antumbra_registration::Operation;
-use antumbra_wire::stream::{Record, StreamBatch, Tape, Undecodable};
+use antumbra_wire::stream::{
+    EventError, Record, RecordHandler, StreamBatch, Tape, Undecodable, read_each,
+};
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -25,6 +27,18 @@ pub(crate) fn compare(
     batch: &mut StreamBatch,
     tape: &mut Tape,
 ) -> Result<Outcome, String> {
+    let in_two_passes = batch.read(bytes).map(|records| {
+        let records = records.iter();
+        records.map(|record| described(record, tape)).collect()
+    });
+    for needed in [Needed::All, Needed::None, Needed::EverySecond] {
+        let in_one_pass = in_one_pass(bytes, needed, tape);
+        if in_one_pass != in_two_passes {
+            return Err(format!(
+                "{needed:?}: {in_one_pass:?} is not {in_two_passes:?}"
+            ));
+        }
+    }
     let slow: Option<Event> = serde_json::from_slice(bytes).ok();
     let slow = slow.filter(|_| objects_are_objects(bytes));
     let fast = batch.read(bytes);
@@ -69,6 +83,65 @@ pub(crate) fn compare(
         records: records.len(),
         refused,
     })
+}
+
+/// Records whose images are decoded while the event is read.
+#[derive(Debug, Clone, Copy)]
+enum Needed {
+    All,
+    None,
+    EverySecond,
+}
+
+/// The records of an event in one pass, or the reason why it cannot be read.
+fn in_one_pass(bytes: &[u8], needed: Needed, tape: &mut Tape) -> Result<Vec<String>, EventError> {
+    let mut each = Each {
+        needed,
+        records: Vec::new(),
+    };
+    read_each(bytes, tape, &mut each).map(|()| each.records)
+}
+
+struct Each {
+    needed: Needed,
+    records: Vec<String>,
+}
+
+impl RecordHandler for Each {
+    fn restart(&mut self) {
+        self.records.clear();
+    }
+
+    fn needs_images(&mut self, record: Record<'_>) -> bool {
+        assert!(record.keys().len() > 0);
+        match self.needed {
+            Needed::All => true,
+            Needed::None => false,
+            Needed::EverySecond => record.index().is_multiple_of(2),
+        }
+    }
+
+    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape) {
+        self.records.push(described(record, tape));
+    }
+}
+
+/// Everything that a record says, or why it cannot be decoded.
+fn described(record: Result<Record<'_>, Undecodable>, tape: &mut Tape) -> String {
+    match record.and_then(|record| read(record, tape)) {
+        Ok(Read { record, old, new }) => format!(
+            "{} {} {} {:?} {:?} {:?} {} {:?} {old:?} {new:?}",
+            record.index(),
+            record.event_id(),
+            record.sequence_number(),
+            record.source_arn(),
+            record.operation(),
+            record.created_seconds(),
+            record.expired(),
+            record.keys().collect::<Vec<_>>(),
+        ),
+        Err(undecodable) => format!("{undecodable:?}"),
+    }
 }
 
 /// serde's derived structs take an array of their fields in place of an object. No stream sends such.

@@ -4,7 +4,9 @@ use antumbra_registration::Operation;
 use antumbra_shadow::View;
 use antumbra_testkit::table::cases;
 use antumbra_wire::limits;
-use antumbra_wire::stream::{EventError, Record, Side, StreamBatch, Tape};
+use antumbra_wire::stream::{
+    EventError, Record, RecordHandler, Side, StreamBatch, Tape, Undecodable, read_each,
+};
 
 use crate::oracle::{Outcome, compare};
 
@@ -192,6 +194,67 @@ fn a_bad_record_says_where_it_stands() {
     let fault = record.images(&mut Tape::default()).unwrap_err();
     assert_eq!(fault.sequence_number.as_deref(), Some("7"));
     assert_eq!(&event[fault.fault.offset..][..1], "?");
+}
+
+/// Needs all images. Notes the key of each question, and for each record the answer that it carries.
+#[derive(Default)]
+struct Asked {
+    questions: Vec<String>,
+    answers: Vec<Option<bool>>,
+}
+
+impl RecordHandler for Asked {
+    fn restart(&mut self) {
+        self.answers.clear();
+    }
+
+    fn needs_images(&mut self, record: Record<'_>) -> bool {
+        let key = record.key("PK").unwrap_or_default();
+        self.questions.push(key.into_owned());
+        true
+    }
+
+    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape) {
+        let record = record.unwrap();
+        self.answers.push(record.needs_images());
+        let _ = record.images(tape);
+    }
+}
+
+#[test]
+fn images_behind_the_keys_are_decoded_while_the_event_is_read() {
+    let (mut batch, mut tape) = (StreamBatch::default(), Tape::default());
+    let keys = r#""Keys":{"PK":{"S":"p"},"SK":{"S":"s"}},"#;
+    let images = r#""OldImage":{"a":{"N":"1"}},"NewImage":{"a":{"N":"2"}}"#;
+    let images_first = format!("{images},{}", keys.trim_end_matches(','));
+    let good = record("", "");
+    let keys_last = record(keys, "").replace(images, &images_first);
+    let keys_twice = record(
+        images,
+        &format!("{images},{}\"NewImage\":null", keys.replace('p', "q")),
+    );
+    let broken = record(r#"{"N":"1"}"#, r#"{"N":1}"#);
+    for (records, questions, answers) in [
+        (vec![&good], "p", vec![Some(true)]),
+        (vec![&keys_last, &good], "p", vec![None, Some(true)]),
+        (vec![&keys_twice], "p", vec![None]),
+        (vec![&broken, &good], "pp", vec![Some(true), Some(true)]),
+    ] {
+        let records: Vec<&str> = records.into_iter().map(String::as_str).collect();
+        let event = format!(
+            "{{\"Records\":[{good},{broken}],\"Records\":[{}]}}",
+            records.join(",")
+        );
+        let mut asked = Asked::default();
+        read_each(event.as_bytes(), &mut tape, &mut asked).unwrap();
+        assert_eq!(
+            asked.questions.concat(),
+            format!("pp{questions}"),
+            "{event}"
+        );
+        assert_eq!(asked.answers, answers, "{event}");
+        compare(event.as_bytes(), &mut batch, &mut tape).unwrap();
+    }
 }
 
 #[test]
