@@ -38,7 +38,7 @@ ANY = "<any>"
 START_SECONDS = 20
 ANSWER_SECONDS = 70
 # Most megabytes and most times the duration of a bare function, of functions that do not reach the goals.
-LIMITS = {"stream-listener": (3.75, 2.7), "http-api": (3.8, 2.4), "shadow-requests": (3.0, 2.2)}
+LIMITS = {"stream-listener": (3.75, 2.6), "http-api": (3.8, 2.3), "shadow-requests": (3.0, 2.2)}
 # Variables that Lambda sets for every function.
 AWS_VARIABLES = {
     "PATH": "/usr/bin:/bin",
