@@ -158,7 +158,7 @@ impl<'l> Plan<'l> {
     ) -> Result<(), Undecodable> {
         let (key, is_wanted) = match record.needs_images() {
             Some(is_wanted) => (buffers.key.key(), is_wanted),
-            // An image stands before the keys, or there is none.
+            // No image follows the keys.
             None => {
                 let key = buffers.key.read(record);
                 (key, self.wants(&key, &mut buffers.matches))

@@ -17,7 +17,7 @@ pub struct KeyBuffer {
     ends: Ends,
 }
 
-/// Where the partition key ends, in the text and in the names.
+/// Ends of the partition key, in the text and in the names.
 #[derive(Debug, Default, Clone, Copy)]
 enum Ends {
     /// There is no key.
