@@ -12,7 +12,7 @@ use antumbra_wire::items::{ItemChange, ItemKey, ItemKind, KeyBuffer, RecordKey};
 use antumbra_wire::notification::{self, NotificationId};
 use antumbra_wire::shadow_mqtt::{write_delta, write_documents};
 use antumbra_wire::stream::{
-    EventError, Record, RecordHandler, Side, Tape, Undecodable, read_each,
+    EventError, ReadRecord, Record, RecordHandler, Side, Tape, Undecodable, read_each,
 };
 
 use crate::deliveries::PendingDelivery;
@@ -89,11 +89,10 @@ impl RecordHandler for Planner<'_, '_> {
         self.plan.wants(&key, &mut self.buffers.matches)
     }
 
-    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape) {
-        let (routes, model) = (self.routes, self.model);
+    fn record(&mut self, record: Result<ReadRecord<'_>, Undecodable>) {
         let plan = |record| {
             let buffers = &mut *self.buffers;
-            self.plan.record(record, tape, routes, model, buffers)
+            self.plan.record(record, self.routes, self.model, buffers)
         };
         if let Err(undecodable) = record.and_then(plan) {
             self.plan.undecodable(&undecodable);
@@ -148,23 +147,16 @@ impl<'l> Plan<'l> {
         key.item.notifies() && matches.find(self.registrations, key.text, is_shadow)
     }
 
+    /// Plans the messages of a record. `buffers` hold its key and the matches of the key.
     fn record(
         &mut self,
-        record: Record<'_>,
-        tape: &mut Tape,
+        read: ReadRecord<'_>,
         routes: &Routes,
         model: &Model,
         buffers: &mut RecordBuffers,
     ) -> Result<(), Undecodable> {
-        let (key, is_wanted) = match record.needs_images() {
-            Some(is_wanted) => (buffers.key.key(), is_wanted),
-            // No image follows the keys.
-            None => {
-                let key = buffers.key.read(record);
-                (key, self.wants(&key, &mut buffers.matches))
-            }
-        };
-        if !is_wanted {
+        let (record, key) = (read.record, buffers.key.key());
+        if !read.needs_images() {
             self.note_position(record);
             return Ok(());
         }
@@ -175,7 +167,7 @@ impl<'l> Plan<'l> {
             self.reject_record(record, key.text, reason);
             return Ok(());
         }
-        let images = record.images(tape)?;
+        let images = read.images()?;
         self.note_position(record);
         let item = ItemChange::new(record, key, images);
         let planned = (self.list.len(), self.deliveries.len());

@@ -37,13 +37,15 @@ pub struct Scratch {
 struct LeafScratch {
     paths: PathScratch,
     /// For each member of a group, the last round in which it was settled: it does not match, or has matched.
-    settled: Vec<u32>,
-    round: u32,
+    settled: Vec<u64>,
+    /// Number of groups that were planned so far.
+    round: u64,
 }
 
 /// Returns the registrations that match a change, in the order they were loaded.
 ///
-/// The diff of the change is computed only if a registration that matches so far needs it.
+/// The diff of the change is computed only if a registration that matches so far needs it. This is for single changes;
+/// [`plan_found`] keeps the buffers of the key.
 pub fn plan<'s>(
     registrations: &Registrations,
     change: &Change<'_>,
@@ -54,7 +56,7 @@ pub fn plan<'s>(
     plan_found(registrations, change, &matches, scratch)
 }
 
-/// Does the same with the matches of the change's key.
+/// Does the same with matches that were found for the change's key.
 pub fn plan_found<'s>(
     registrations: &Registrations,
     change: &Change<'_>,
@@ -154,7 +156,7 @@ impl Group {
             return;
         };
         let passes = |number: &u32| registrations[RegistrationId(*number)].passes(change);
-        if !leaves.kinds.iter().any(passes) {
+        if !leaves.representatives.iter().any(passes) {
             return;
         }
         let LeafScratch {
@@ -162,10 +164,8 @@ impl Group {
             settled,
             round,
         } = scratch;
-        if settled.len() < leaves.members.len() || *round == u32::MAX {
-            settled.clear();
+        if settled.len() < leaves.members.len() {
             settled.resize(leaves.members.len(), 0);
-            *round = 0;
         }
         *round += 1;
         let diff = change.diff.diff();

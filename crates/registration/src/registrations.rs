@@ -54,7 +54,7 @@ pub(crate) struct Leaves {
     /// Their paths, in the same order.
     pub(crate) paths: PathSet,
     /// One member for each combination of the conditions that [`Registration::passes`] checks.
-    pub(crate) kinds: Box<[u32]>,
+    pub(crate) representatives: Box<[u32]>,
 }
 
 impl Registrations {
@@ -255,17 +255,17 @@ impl Leaves {
             .iter()
             .filter_map(|one| registration(one).on.leaf.as_ref());
         let paths = PathSet::new(leaves.map(|leaf| &leaf.path));
-        let mut kinds: Vec<u32> = Vec::new();
+        let mut representatives: Vec<u32> = Vec::new();
         for number in &members {
-            let is_same = |kind: &u32| registration(kind).passes_alike(registration(number));
-            if !kinds.iter().any(is_same) {
-                kinds.push(*number);
+            let is_same = |other: &u32| registration(other).passes_alike(registration(number));
+            if !representatives.iter().any(is_same) {
+                representatives.push(*number);
             }
         }
         Leaves {
             members: members.into(),
             paths,
-            kinds: kinds.into(),
+            representatives: representatives.into(),
         }
     }
 }

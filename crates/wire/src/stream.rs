@@ -110,12 +110,37 @@ pub trait RecordHandler {
     /// forgotten.
     fn restart(&mut self);
 
-    /// Returns whether the images of a record are needed. Of the record only the keys are complete.
+    /// Returns whether the images of a record are needed. Of the record only the keys are complete. If a record names its
+    /// keys twice, the last answer is that for its last keys.
     fn needs_images(&mut self, record: Record<'_>) -> bool;
 
-    /// Handles a record, or the reason why it cannot be decoded. [`Record::images`] finds its images on the tape, and
-    /// decodes them if they were not needed or stand before the keys.
-    fn record(&mut self, record: Result<Record<'_>, Undecodable>, tape: &mut Tape);
+    /// Handles a record, or the reason why it cannot be decoded.
+    fn record(&mut self, record: Result<ReadRecord<'_>, Undecodable>);
+}
+
+/// A record that was read in one pass.
+#[derive(Debug)]
+pub struct ReadRecord<'a> {
+    pub record: Record<'a>,
+    tape: &'a mut Tape,
+}
+
+impl<'a> ReadRecord<'a> {
+    /// Returns whether the images are needed, as the handler answered for the keys.
+    pub fn needs_images(&self) -> bool {
+        self.record.entry.needs_images == Some(true)
+    }
+
+    /// Returns the images. Those that were not decoded while the event was read are decoded now.
+    pub fn images(self) -> Result<Images<'a>, Undecodable> {
+        let Entry { old, new, .. } = *self.record.entry;
+        let is_decoded = |image: Option<Image>| image.is_none_or(|image| image.root.is_some());
+        if !is_decoded(old) || !is_decoded(new) {
+            return self.record.images(self.tape);
+        }
+        let root = |image: Option<Image>| image?.root;
+        Ok(self.tape.images(self.record.text, root(old), root(new)))
+    }
 }
 
 /// Reads an event in one pass. If it fails, the records that were handled before do not count.
@@ -125,35 +150,29 @@ pub fn read_each(
     handler: &mut impl RecordHandler,
 ) -> Result<(), EventError> {
     let text = event_text(event)?;
-    envelope::read(text, tape, &mut Handled { text, handler })
+    envelope::read(text, tape, &mut HandlerSink { text, handler })
 }
 
-struct Handled<'h, H> {
+struct HandlerSink<'h, H> {
     text: &'h str,
     handler: &'h mut H,
 }
 
-impl<H: RecordHandler> Sink for Handled<'_, H> {
+impl<H: RecordHandler> Sink for HandlerSink<'_, H> {
     fn restart(&mut self) {
         self.handler.restart();
     }
 
     fn needs_images(&mut self, entry: &Entry, index: usize) -> bool {
-        let record = Record {
-            text: self.text,
-            entry,
-            index,
-        };
-        self.handler.needs_images(record)
+        let text = self.text;
+        self.handler.needs_images(Record { text, entry, index })
     }
 
     fn record(&mut self, entry: &Entry, index: usize, tape: &mut Tape) {
-        let record = Record {
-            text: self.text,
-            entry,
-            index,
-        };
-        self.handler.record(record.checked(), tape);
+        let text = self.text;
+        let record = Record { text, entry, index }.checked();
+        let record = record.map(|record| ReadRecord { record, tape });
+        self.handler.record(record);
     }
 }
 
@@ -285,37 +304,22 @@ impl<'a> Record<'a> {
         called_for.iter().copied().find(|side| !self.has(*side))
     }
 
-    /// Returns whether the images are needed, if that was asked for the record's keys.
-    pub fn needs_images(self) -> Option<bool> {
-        self.entry.needs_images
-    }
-
-    /// Returns the images. Those that were not decoded while the record was read are decoded onto the tape.
+    /// Decodes the images onto the tape, which is cleared first.
     pub fn images<'t>(self, tape: &'t mut Tape) -> Result<Images<'t>, Undecodable>
     where
         'a: 't,
     {
-        let is_decoded = |image: Option<Image>| image.is_none_or(|image| image.root.is_some());
-        let (mut old, mut new) = (self.entry.old, self.entry.new);
-        if !is_decoded(old) || !is_decoded(new) {
-            tape.nodes.clear();
-            let mut decode = |image: &mut Option<Image>, other: Option<u32>| {
-                let Some(image) = image else { return Ok(None) };
-                let root = tape.nodes.len() as u32;
-                attributes::decode(self.text, image.start as usize, &mut tape.nodes, other)
-                    .map_err(|fault| self.undecodable(fault))?;
-                image.root = Some(root);
-                Ok(image.root)
-            };
-            let other = decode(&mut old, None)?;
-            decode(&mut new, other)?;
-        }
-        let nodes = &tape.nodes;
-        let view = |image: Image| Some(View::new(self.text, nodes).at(image.root?));
-        Ok(Images {
-            old: old.and_then(view),
-            new: new.and_then(view),
-        })
+        tape.nodes.clear();
+        let mut decode = |image: Option<Image>, other: Option<u32>| {
+            let Some(image) = image else { return Ok(None) };
+            let root = tape.nodes.len() as u32;
+            attributes::decode(self.text, image.start as usize, &mut tape.nodes, other)
+                .map_err(|fault| self.undecodable(fault))?;
+            Ok(Some(root))
+        };
+        let old = decode(self.entry.old, None)?;
+        let new = decode(self.entry.new, old)?;
+        Ok(tape.images(self.text, old, new))
     }
 
     fn checked(self) -> Result<Record<'a>, Undecodable> {
@@ -342,6 +346,15 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// The images with these roots. `text` is the event.
+    fn images<'t>(&'t self, text: &'t str, old: Option<u32>, new: Option<u32>) -> Images<'t> {
+        let view = |root| View::new(text, &self.nodes).at(root);
+        Images {
+            old: old.map(view),
+            new: new.map(view),
+        }
+    }
+
     /// Gives back memory beyond that of this many nodes.
     pub fn shrink_to(&mut self, nodes: usize) {
         self.nodes.clear();

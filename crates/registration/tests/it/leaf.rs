@@ -227,18 +227,47 @@ fn sorted(mut leaves: Vec<Changed>) -> Vec<Changed> {
     leaves
 }
 
+/// Conditions beside that on a leaf.
+fn other_conditions() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => Just(json!({})),
+        1 => Just(json!({ "operations": ["insert", "modify"] })),
+        1 => Just(json!({ "operations": ["remove"] })),
+        1 => Just(json!({ "state": "reported" })),
+        1 => Just(json!({ "state": "desired" })),
+    ]
+}
+
+impl Given {
+    fn meets(&self, others: &Value) -> bool {
+        self.with(|change, _| {
+            let names = others["operations"].as_array();
+            let operation = json!(change.operation.to_string());
+            let state = change.shadow.map(|shadow| json!(shadow.state.as_str()));
+            names.is_none_or(|names| names.contains(&operation))
+                && (others["state"].is_null() || Some(&others["state"]) == state.as_ref())
+        })
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
     fn leaf_conditions_match_as_the_slow_implementation(
-        leaves in proptest::collection::vec(leaf(), 1..20),
+        leaves in proptest::collection::vec((leaf(), other_conditions()), 1..20),
         changes in proptest::collection::vec((document(), document(), any::<bool>()), 1..6),
     ) {
-        let ons = leaves.iter().map(|leaf| json!({ "leaf": leaf }).to_string());
-        let together = load(ons);
+        let on = |(leaf, others): &(Value, Value), pattern: Option<Value>| {
+            let mut on = others.clone();
+            on["leaf"] = leaf.clone();
+            if let Some(pattern) = pattern {
+                on["pattern"] = pattern;
+            }
+            on.to_string()
+        };
+        let together = load(leaves.iter().map(|leaf| on(leaf, None)));
         let pattern = json!({ "operation": ["modify"] });
-        let ons = leaves.iter().map(|leaf| json!({ "leaf": leaf, "pattern": pattern }).to_string());
-        let with_pattern = load(ons);
+        let with_pattern = load(leaves.iter().map(|leaf| on(leaf, Some(pattern.clone()))));
         let mut scratch = Scratch::default();
         for (old, new, acknowledged) in &changes {
             let mut given = Given::new(&new.to_string()).with_old(&old.to_string());
@@ -247,17 +276,18 @@ proptest! {
             }
             let diff = given.with(|change, _| serde_json::to_value(change.diff.diff()).unwrap());
             let changed = changed(&diff, *acknowledged);
-            let expected: Vec<Vec<Changed>> = leaves.iter().map(|leaf| expected(leaf, &changed)).collect();
+            let expected: Vec<Vec<Changed>> = leaves.iter().map(|(leaf, _)| expected(leaf, &changed)).collect();
             for registrations in [&together, &with_pattern] {
                 let planned = given.with(|change, _| plan(registrations, change, &mut scratch).to_vec());
                 let planned: Vec<String> = planned.iter().map(|id| registrations[*id].name.to_string()).collect();
-                let holding = (0..leaves.len()).filter(|at| !expected[*at].is_empty());
+                let holds = |at: &usize| !expected[*at].is_empty() && given.meets(&leaves[*at].1);
+                let holding = (0..leaves.len()).filter(holds);
                 let holding: Vec<String> = holding.map(|at| format!("r{at}")).collect();
                 prop_assert_eq!(planned, holding, "{} {} {:?}", old, new, leaves);
             }
             for (number, expected) in expected.iter().enumerate() {
                 let found = sorted(matched(&given, &together, number));
-                prop_assert_eq!(&found, &sorted(expected.clone()), "{}", leaves[number]);
+                prop_assert_eq!(&found, &sorted(expected.clone()), "{}", leaves[number].0);
             }
         }
     }

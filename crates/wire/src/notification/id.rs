@@ -58,6 +58,6 @@ fn digit(value: u8) -> char {
 
 impl fmt::Display for NotificationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        f.write_str(&self.digits())
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Entry {
     pub(crate) user_is_service: bool,
     pub(crate) old: Option<Image>,
     pub(crate) new: Option<Image>,
-    /// Answer of [`Sink::needs_images`] for the keys, once it was asked.
+    /// Answer of [`Sink::needs_images`] for the keys. A record that is read has one.
     pub(crate) needs_images: Option<bool>,
     pub(crate) fault: Option<SyntaxError>,
 }
@@ -82,8 +82,8 @@ pub(crate) trait Sink {
     /// A list of records begins. Of several lists the last counts, as in other JSON parsers.
     fn restart(&mut self);
 
-    /// Returns whether the images of a record are decoded while it is read. The record has its keys, and the fields before
-    /// its first image.
+    /// Returns whether the images of a record are needed. The record has its keys. Called when the first image behind the
+    /// keys is reached, and at the end if there is none, or if other keys followed.
     fn needs_images(&mut self, entry: &Entry, index: usize) -> bool;
 
     /// Takes a record, and the tape with its images if they are decoded.
@@ -153,16 +153,18 @@ pub(crate) fn first_source(text: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Destination of the images of a record.
-struct Images<'i> {
+struct ImageContext<'i> {
     index: usize,
     tape: &'i mut Tape,
     sink: &'i mut dyn Sink,
+    was_asked: bool,
 }
 
-impl Images<'_> {
-    /// Asks once for the keys of a record. Images before the keys are skipped.
+impl ImageContext<'_> {
+    /// Asks once in a record, for its first keys. Images before them, and behind other keys, are skipped.
     fn are_needed(&mut self, entry: &mut Entry) -> bool {
-        if entry.needs_images.is_none() && entry.key_count > 0 {
+        if !self.was_asked && entry.key_count > 0 {
+            self.was_asked = true;
             entry.needs_images = Some(self.sink.needs_images(entry, self.index));
         }
         entry.needs_images == Some(true)
@@ -217,8 +219,16 @@ impl<'a> Reader<'a> {
         for index in 0..limits::RECORDS {
             self.scanner.skip_space();
             tape.nodes.clear();
-            let mut images = Images { index, tape, sink };
-            let entry = self.record(&mut images)?;
+            let mut context = ImageContext {
+                index,
+                tape,
+                sink,
+                was_asked: false,
+            };
+            let mut entry = self.record(&mut context)?;
+            if entry.fault.is_none() && entry.needs_images.is_none() {
+                entry.needs_images = Some(sink.needs_images(&entry, index));
+            }
             sink.record(&entry, index, tape);
             self.scanner.skip_space();
             match self.scanner.peek() {
@@ -236,10 +246,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a record. Skips an invalid one up to its closing bracket; fails if there is none.
-    fn record(&mut self, images: &mut Images<'_>) -> Result<Entry, SyntaxError> {
+    fn record(&mut self, context: &mut ImageContext<'_>) -> Result<Entry, SyntaxError> {
         let start = self.scanner.at;
         let mut entry = Entry::default();
-        let read = self.members(|reader, name| reader.record_member(name, &mut entry, images));
+        let read = self.members(|reader, name| reader.record_member(name, &mut entry, context));
         if let Err(fault) = read {
             entry.fault = Some(fault);
             self.scanner.at = start;
@@ -272,7 +282,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: Text,
         entry: &mut Entry,
-        images: &mut Images<'_>,
+        context: &mut ImageContext<'_>,
     ) -> Result<(), SyntaxError> {
         match &*self.unescaped(name) {
             "eventID" => entry.event_id = self.text_or_null()?,
@@ -283,7 +293,7 @@ impl<'a> Reader<'a> {
             }
             "dynamodb" => {
                 entry.has_change = true;
-                self.members(|reader, name| reader.change_member(name, entry, images))?;
+                self.members(|reader, name| reader.change_member(name, entry, context))?;
             }
             _ => self.skip_value()?,
         }
@@ -294,7 +304,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: Text,
         entry: &mut Entry,
-        images: &mut Images<'_>,
+        context: &mut ImageContext<'_>,
     ) -> Result<(), SyntaxError> {
         match &*self.unescaped(name) {
             "SequenceNumber" => entry.sequence_number = self.text_or_null()?,
@@ -308,8 +318,8 @@ impl<'a> Reader<'a> {
                 entry.needs_images = None;
                 self.members(|reader, name| reader.key_member(name, entry))?;
             }
-            "OldImage" => entry.old = self.image(entry, entry.new, images)?,
-            "NewImage" => entry.new = self.image(entry, entry.old, images)?,
+            "OldImage" => entry.old = self.image(entry, entry.new, context)?,
+            "NewImage" => entry.new = self.image(entry, entry.old, context)?,
             _ => self.skip_value()?,
         }
         Ok(())
@@ -381,12 +391,12 @@ impl<'a> Reader<'a> {
         &mut self,
         entry: &mut Entry,
         other: Option<Image>,
-        images: &mut Images<'_>,
+        context: &mut ImageContext<'_>,
     ) -> Result<Option<Image>, SyntaxError> {
         let start = self.scanner.at;
         let is_object = self.scanner.peek() == Some(b'{');
-        if is_object && images.are_needed(entry) {
-            let nodes = &mut images.tape.nodes;
+        if is_object && context.are_needed(entry) {
+            let nodes = &mut context.tape.nodes;
             let root = nodes.len() as u32;
             let other = other.and_then(|other| other.root);
             if let Ok(end) = attributes::decode(self.text, start, nodes, other) {
@@ -396,7 +406,7 @@ impl<'a> Reader<'a> {
                     root: Some(root),
                 }));
             }
-            // `Record::images` finds the fault again, if the rest of the record is valid.
+            // The fault is found again when the images are taken, if the rest of the record is valid.
         }
         self.skip_value()?;
         Ok(is_object.then_some(Image {
@@ -438,5 +448,70 @@ impl<'a> Reader<'a> {
 
     fn is(&self, text: Text, expected: &str) -> bool {
         text.of(self.text) == expected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Needs all images. Keeps the number of questions, and which images of each record are decoded.
+    #[derive(Default)]
+    struct Decoded {
+        questions: usize,
+        images: Vec<[Option<bool>; 2]>,
+    }
+
+    impl Sink for Decoded {
+        fn restart(&mut self) {}
+
+        fn needs_images(&mut self, _: &Entry, _: usize) -> bool {
+            self.questions += 1;
+            true
+        }
+
+        fn record(&mut self, entry: &Entry, _: usize, _: &mut Tape) {
+            let is_decoded = |image: Image| image.root.is_some();
+            self.images
+                .push([entry.old, entry.new].map(|image| image.map(is_decoded)));
+        }
+    }
+
+    #[test]
+    fn images_behind_the_first_keys_are_decoded_in_the_same_pass() {
+        let (keys, other_keys) = (r#""Keys":{"k":{"S":"a"}}"#, r#""Keys":{"k":{"S":"b"}}"#);
+        let (old, new) = (
+            r#""OldImage":{"a":{"N":"1"}}"#,
+            r#""NewImage":{"a":{"N":"2"}}"#,
+        );
+        let broken = r#""NewImage":{"a":{"N":2}}"#;
+        for (members, questions, images) in [
+            (vec![keys, old, new], 1, [Some(true), Some(true)]),
+            (vec![keys, new, old], 1, [Some(true), Some(true)]),
+            (vec![keys, new], 1, [None, Some(true)]),
+            (vec![old, keys, new], 1, [Some(false), Some(true)]),
+            (vec![old, new, keys], 1, [Some(false), Some(false)]),
+            (vec![keys, old, broken], 1, [Some(true), Some(false)]),
+            (
+                vec![keys, old, other_keys, new],
+                2,
+                [Some(true), Some(false)],
+            ),
+            (
+                vec![keys, old, keys, old, keys, old, keys],
+                2,
+                [Some(false), None],
+            ),
+            (vec![keys], 1, [None, None]),
+        ] {
+            let members = members.join(",");
+            let event = format!(
+                r#"{{"Records":[{{"eventID":"e","eventName":"MODIFY","dynamodb":{{"SequenceNumber":"1",{members}}}}}]}}"#
+            );
+            let mut decoded = Decoded::default();
+            read(&event, &mut Tape::default(), &mut decoded).unwrap();
+            assert_eq!(decoded.images, [images], "{members}");
+            assert_eq!(decoded.questions, questions, "{members}");
+        }
     }
 }

@@ -248,13 +248,14 @@ impl Writer<'_> {
             ("PK".to_owned(), Value::S(format!("DS#thing#{index}"))),
             ("SK".to_owned(), Value::S("DSR#main".to_owned())),
         ];
-        self.raw("\"dynamodb\":{\"SizeBytes\":1,\"Keys\":");
-        self.item(&keys);
-        for (name, item) in [("OldImage", old), ("NewImage", new)] {
-            if let Some(item) = item {
-                self.raw(&format!(",\"{name}\":"));
-                self.item(item);
-            }
+        let mut members = vec![("Keys", &keys)];
+        members.extend(old.map(|item| ("OldImage", item)));
+        members.extend(new.map(|item| ("NewImage", item)));
+        self.random.shuffle(&mut members);
+        self.raw("\"dynamodb\":{\"SizeBytes\":1");
+        for (name, item) in members {
+            self.raw(&format!(",\"{name}\":"));
+            self.item(item);
         }
         self.raw(&format!(",\"SequenceNumber\":\"{index}\"}}"));
     }
