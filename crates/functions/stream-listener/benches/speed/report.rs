@@ -51,8 +51,8 @@ pub(crate) fn print() {
             "listener, 1,000 registrations / T",
             "1,000 rules",
             "T",
-            "<= 1.3",
-            "0.8",
+            "<= 0.9",
+            "0.7",
         ),
         (
             "listener, 1,000 leaf conditions without a key / T",
@@ -109,7 +109,7 @@ pub(crate) fn print() {
             "merge, texts to text / tokenising both",
             "merge of texts",
             "tokenise both",
-            "<= 3",
+            "<= 2.5",
             "1.2",
         ),
     ] {
