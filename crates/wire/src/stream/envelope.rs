@@ -82,8 +82,8 @@ pub(crate) trait Sink {
     /// A list of records begins. Of several lists the last counts, as in other JSON parsers.
     fn restart(&mut self);
 
-    /// Returns whether the images of a record are needed. The record has its keys. Called when the first image behind the
-    /// keys is reached, and at the end if there is none, or if other keys followed.
+    /// Returns whether the images of a record are needed. The record has its keys. Called at the first image behind the
+    /// keys, and at the end of a record without such an image or with other keys after it.
     fn needs_images(&mut self, entry: &Entry, index: usize) -> bool;
 
     /// Takes a record, and the tape with its images if they are decoded.
