@@ -273,8 +273,9 @@ async fn move_all(
                 let group = message.group.as_ref().filter(|_| queue.is_fifo());
                 let is_blocked = group.is_some_and(|group| blocked_groups.contains(group));
                 let was_sent_by_start = i128::from(message.sent_milliseconds) <= start;
-                let is_candidate =
-                    was_sent_by_start && options.selects(&message) && !left.contains_key(&message.id);
+                let is_candidate = was_sent_by_start
+                    && options.selects(&message)
+                    && !left.contains_key(&message.id);
                 if is_candidate && !is_blocked && count < limit {
                     count += 1;
                     chosen.push(message);
